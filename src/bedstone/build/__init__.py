@@ -1,0 +1,1 @@
+"""Compiles kernels, emits the manifest and writes the package."""

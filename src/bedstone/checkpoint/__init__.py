@@ -1,0 +1,1 @@
+"""Readers of checkpoints: headers, config, tokenizer; no weights copied."""

@@ -1,0 +1,1 @@
+"""The StepGraph: one step of a model before lowering."""

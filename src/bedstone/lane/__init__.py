@@ -1,0 +1,1 @@
+"""A step graph lowered to launches of the kernel library."""

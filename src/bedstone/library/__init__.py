@@ -1,0 +1,1 @@
+"""What each kernel computes and where its source lies."""

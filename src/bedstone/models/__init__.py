@@ -1,0 +1,1 @@
+"""Step graphs of real model families."""

@@ -1,0 +1,1 @@
+"""Slow, obvious NumPy interpreters of step graphs and schedules."""

@@ -1,0 +1,1 @@
+"""Pages, slots and leases: pure accounting."""

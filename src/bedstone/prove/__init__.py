@@ -1,0 +1,1 @@
+"""Evidence for kernels and swaps."""

@@ -1,0 +1,1 @@
+"""Loads a verified manifest and runs it; knows no model."""

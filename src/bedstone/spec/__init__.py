@@ -1,0 +1,1 @@
+"""Frozen types of everything that crosses a boundary, and the strict JSON codec."""

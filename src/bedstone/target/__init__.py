@@ -1,0 +1,1 @@
+"""Which kernels exist for this hardware, and what this machine can run."""

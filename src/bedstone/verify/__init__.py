@@ -1,0 +1,1 @@
+"""The rules a manifest must keep, and what a verified one promises."""
