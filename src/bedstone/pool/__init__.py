@@ -1,1 +1,0 @@
-"""Pages, slots and leases: pure accounting."""

@@ -1,1 +1,0 @@
-"""Evidence for kernels and swaps."""
