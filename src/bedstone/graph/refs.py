@@ -1,21 +1,17 @@
 """Which tensors an op reads and makes, and the op under other names: derived from its field types.
 
-A field counts when its type is `Ref` or `Out`, or holds one: optional, in a tuple, in a union or in a
-nested dataclass. So a new op class, wherever it is defined, needs no second table.
+A field counts when its type is `Ref` or `Out`, or holds one: optional, in a tuple, in a union or in
+a nested dataclass. So a new op class, wherever it is defined, needs no second table.
 """
 
 import dataclasses
-import types
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from bedstone.graph.step import Out, Ref
 
 Swap = Callable[[str], str]
-Gather = Callable[[Any], tuple[Any, ...]]
-Rewrite = Callable[[Any, Swap], Any]
-
 T = TypeVar("T")
 
 
@@ -23,21 +19,24 @@ T = TypeVar("T")
 class _Walk:
     """How to find names of one kind in a value of one type, and how to write them back."""
 
-    gather: Gather
-    rewrite: Rewrite
+    gather: Callable[[Any], tuple[str, ...]]
+    rewrite: Callable[[Any, Swap], Any]
 
 
-_LEAF = _Walk(lambda value: (value,), lambda value, swap: swap(value))
+_LEAF = _Walk(lambda name: (name,), lambda name, swap: swap(name))
+_CLASS_WALKS: dict[tuple[type, object], _Walk | None] = {}
 
 
 def reads(op: object) -> tuple[Ref, ...]:
     """The tensors `op` reads, in field order; one read twice is named twice."""
-    return _gather(op, Ref)
+    walk = _class_walk(type(op), Ref)
+    return cast("tuple[Ref, ...]", walk.gather(op)) if walk else ()
 
 
 def writes(op: object) -> tuple[Out, ...]:
     """The tensors `op` makes, in field order."""
-    return _gather(op, Out)
+    walk = _class_walk(type(op), Out)
+    return cast("tuple[Out, ...]", walk.gather(op)) if walk else ()
 
 
 def rename(op: T, mapping: Mapping[str, str]) -> T:
@@ -49,47 +48,45 @@ def rename(op: T, mapping: Mapping[str, str]) -> T:
     return op
 
 
-def _gather(op: object, kind: object) -> tuple[Any, ...]:
-    walk = _class_walk(type(op), kind)
-    return () if walk is None else walk.gather(op)
-
-
-@cache
 def _class_walk(cls: type, kind: object) -> _Walk | None:
-    """The walk of a dataclass, or None where no field of it holds a name of this kind."""
+    """The walk of a dataclass, made once; None where no field of it holds such a name."""
+    key = (cls, kind)
+    if key not in _CLASS_WALKS:
+        _CLASS_WALKS[key] = _fields_walk(cls, kind)
+    return _CLASS_WALKS[key]
+
+
+def _fields_walk(cls: type, kind: object) -> _Walk | None:
     hints = get_type_hints(cls)
-    found = ((f.name, _walk(hints[f.name], kind)) for f in dataclasses.fields(cls))
+    found = [(f.name, _walk(hints[f.name], kind)) for f in dataclasses.fields(cls)]
     walks = [(name, walk) for name, walk in found if walk is not None]
     if not walks:
         return None
-
-    def gather(value: Any) -> tuple[Any, ...]:
-        return tuple(n for name, walk in walks for n in walk.gather(getattr(value, name)))
-
-    def rewrite(value: Any, swap: Swap) -> Any:
-        new = {name: walk.rewrite(getattr(value, name), swap) for name, walk in walks}
-        return dataclasses.replace(value, **new)
-
-    return _Walk(gather, rewrite)
+    return _Walk(
+        lambda value: tuple(n for name, walk in walks for n in walk.gather(getattr(value, name))),
+        lambda value, swap: dataclasses.replace(
+            value, **{name: walk.rewrite(getattr(value, name), swap) for name, walk in walks}
+        ),
+    )
 
 
-def _walk(hint: Any, kind: object) -> _Walk | None:
+def _walk(hint: object, kind: object) -> _Walk | None:
     """The walk of one field type, or None where it cannot hold a name of this kind."""
     if hint is kind:
         return _LEAF
     if get_origin(hint) is tuple:
         return _tuple_walk(get_args(hint), kind)
-    if get_origin(hint) in (Union, types.UnionType):
+    if get_origin(hint) in (Union, UnionType):
         return _union_walk(get_args(hint), kind)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return _class_walk(hint, kind)
     return None
 
 
-def _tuple_walk(args: tuple[Any, ...], kind: object) -> _Walk | None:
+def _tuple_walk(args: tuple[object, ...], kind: object) -> _Walk | None:
     """A tuple of one repeated type, or of fixed members."""
     repeated = len(args) == 2 and args[1] is Ellipsis
-    members = [_walk(arg, kind) for arg in args[: 1 if repeated else None]]
+    members = [_walk(arg, kind) for arg in (args[:1] if repeated else args)]
     if not any(members):
         return None
 
@@ -105,25 +102,18 @@ def _tuple_walk(args: tuple[Any, ...], kind: object) -> _Walk | None:
     )
 
 
-def _union_walk(args: tuple[Any, ...], kind: object) -> _Walk | None:
+def _union_walk(args: tuple[object, ...], kind: object) -> _Walk | None:
     """A value of one of several types: its own type at run time picks the walk."""
     by_type = {_runtime_type(arg): walk for arg in args if (walk := _walk(arg, kind)) is not None}
     if not by_type:
         return None
-
-    def gather(value: Any) -> tuple[Any, ...]:
-        walk = by_type.get(type(value))
-        return () if walk is None else walk.gather(value)
-
-    def rewrite(value: Any, swap: Swap) -> Any:
-        walk = by_type.get(type(value))
-        return value if walk is None else walk.rewrite(value, swap)
-
-    return _Walk(gather, rewrite)
+    nameless = _Walk(lambda _: (), lambda value, _: value)
+    return _Walk(
+        lambda value: by_type.get(type(value), nameless).gather(value),
+        lambda value, swap: by_type.get(type(value), nameless).rewrite(value, swap),
+    )
 
 
-def _runtime_type(hint: Any) -> type:
-    if hint is Ref or hint is Out:
-        return str
-    origin = get_origin(hint)
-    return origin if isinstance(origin, type) else hint
+def _runtime_type(hint: object) -> object:
+    """The class a value of this field type has when it holds a name."""
+    return str if hint is Ref or hint is Out else get_origin(hint) or hint

@@ -1,15 +1,17 @@
 """The StepGraph: one step of one model, in one form, before lowering.
 
-A graph is a list of pure ops over named tensors in SSA form, plus in-place writes (`Set`) to carried
-tables. A write yields a new *version* of its table: the version's name is the op's `out`, its storage
-the table's. Reading an older version after a newer one was made is illegal.
+A graph is a list of pure ops over named tensors in SSA form, plus in-place writes (`Set`) to tables.
+A write yields a new *version* of its table: the version's name is the op's `out`, its storage the
+table's. Reading an older version after a newer one was made is illegal.
 
-Three forms: `decode` (one row), `chunk` (rows of one sequence, a prefill piece) and `batch` (one row
-for each of several sequences). Where `row_param` names a param, `rows` is the most rows a step takes
-and the param says how many it takes now; a row at a literal index then counts from the start only.
+Three forms: `decode` (one row), `chunk` (rows of one sequence, a prefill piece) and `batch` (one
+row for each of several sequences). Where `row_param` names a param, `rows` is the most rows a step
+takes and the param says how many it takes now; a row at a literal index then counts from the start
+only.
 
-Every field that names a tensor is typed `Ref` (or `Ref | None`, or `tuple[Ref, ...]`): `reads` and
-`writes` are derived from the types, so a new op needs no second table.
+Every field that names a tensor is typed `Ref` or `Out` (or holds one: optional, a tuple, a nested
+dataclass): `graph.refs` derives what an op reads and makes from the types, so a new op needs no
+second table.
 """
 
 from collections.abc import Mapping
@@ -19,7 +21,7 @@ from typing import Literal, NewType
 from bedstone.spec.dtype import FormatName
 
 Ref = NewType("Ref", str)
-"""The name of a tensor a op reads: a value, a constant or a table version."""
+"""The name of a tensor an op reads: a value, a constant, a carried vector or a table version."""
 
 Out = NewType("Out", str)
 """The name of a tensor an op makes."""
@@ -43,11 +45,16 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A carried table [capacity, width] that outlives the step, such as a layer's cached keys."""
+    """A table [capacity, width] written in place.
+
+    It is carried from step to step (a layer's cached keys), or, as `scratch`, lives within one step
+    (the attention rows of a batch) and holds nothing when the step begins.
+    """
 
     name: str
     capacity: int
     width: int
+    scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +76,10 @@ class RopeTable:
 
 @dataclass(frozen=True, slots=True)
 class AtParam:
-    """Rows that end at a param: the param is the length after the write (1-based), so `rows` rows
-    start at `value - rows`."""
+    """Rows that end at a param.
+
+    The param is the length after the write (1-based), so `rows` rows start at `value - rows`.
+    """
 
     param: str
 
@@ -237,7 +246,19 @@ class ArgMax:
 
 
 Op = (
-    Embed | Norm | Linear | Add | Mul | Act | Scale | Softcap | Row | Rope | Set | Attention | ArgMax
+    Embed
+    | Norm
+    | Linear
+    | Add
+    | Mul
+    | Act
+    | Scale
+    | Softcap
+    | Row
+    | Rope
+    | Set
+    | Attention
+    | ArgMax
 )
 
 
@@ -256,8 +277,8 @@ class StepGraph:
     """One step of a model in one form.
 
     `params` are i32 numbers given with each run (`pos`: the length after the step; in a batch
-    `pos.0`, `pos.1`, …). `io` names what is carried for the closing arg-max's advance: `token`,
-    `position`, `run`. `outputs` are tensors a caller reads (`logits`, `next`).
+    `pos.0`, `pos.1`, …). `outputs` are tensors a caller reads (`logits`, `next`). `values` holds
+    the shape of what each op makes (`graph.infer`).
     """
 
     model: str
