@@ -1,0 +1,206 @@
+"""The C compiler of this machine, and shared objects kept by what they were made from.
+
+An object's name in the cache is the sha256 of everything that decides its bytes: the sources, every
+header they could include, the flags and the compiler. The same inputs give the same bytes, so a
+module's identity can be the sha256 of its file.
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bedstone.errors import KernelError, TargetError
+
+_COMPILERS = ("cc", "gcc", "clang")
+_MESSAGE_LINES = 8
+_FIXED_FLAGS = (
+    "-std=c11",
+    "-shared",
+    "-fPIC",
+    "-g0",
+    "-frandom-seed=bedstone",
+    "-Wl,--build-id=none",
+    "-Wl,-s",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A command that compiles C, and what tells it from another one.
+
+    `flags` come before a caller's: they turn off what this compiler assumes of its host.
+    """
+
+    command: tuple[str, ...]
+    identity: str
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one shared object is made from; `include` directories are searched in order."""
+
+    sources: tuple[Path, ...]
+    flags: tuple[str, ...] = ()
+    defines: Mapping[str, str] = field(default_factory=dict)
+    include: tuple[Path, ...] = ()
+
+
+def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compiler:
+    """The system's C compiler, else the one inside the `ziglang` package.
+
+    Raises:
+        TargetError: The machine has neither; the message says what to install.
+    """
+    for name in _COMPILERS:
+        path = which(name)
+        if path is not None:
+            return Compiler((path,), _version((path,)))
+    if importlib.util.find_spec("ziglang") is not None:
+        version = importlib.metadata.version("ziglang")
+        # zig compiles for the host's own CPU and with trapping checks unless told otherwise
+        flags = ("-mcpu=baseline", "-fno-sanitize=undefined")
+        return Compiler((sys.executable, "-m", "ziglang", "cc"), f"zig cc {version}", flags)
+    raise TargetError(
+        f"no C compiler: none of `{'`, `'.join(_COMPILERS)}` is on PATH and the "
+        "`ziglang` package is not installed; run `pip install ziglang` or install a C compiler "
+        "(`apt-get install gcc libc6-dev`)"
+    )
+
+
+def compile_shared(
+    sources: Sequence[Path],
+    *,
+    flags: Sequence[str] = (),
+    defines: Mapping[str, str] | None = None,
+    include: Sequence[Path] = (),
+    cache: Path,
+    compiler: Compiler,
+) -> Path:
+    """The shared object made from `sources`, compiled only where `cache` has none yet.
+
+    Raises:
+        KernelError: The compiler rejects the sources.
+        TargetError: The compiler cannot be run.
+    """
+    unit = Unit(tuple(sources), tuple(flags), dict(defines or {}), tuple(include))
+    built = cache / f"{unit_digest(unit, compiler)}.so"
+    if built.exists():
+        return built
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache, prefix=".build-") as scratch:
+        # the linker may record the output's name: it is the same in every build
+        made = Path(scratch) / "kernels.so"
+        _run(command_line(unit, compiler, made), sources)
+        os.replace(made, built)
+    return built
+
+
+def compile_many(units: Sequence[Unit], *, cache: Path, compiler: Compiler) -> tuple[Path, ...]:
+    """`compile_shared` of each unit, as many at a time as this process may use cores.
+
+    Raises:
+        KernelError: The compiler rejects a unit's sources.
+        TargetError: The compiler cannot be run.
+    """
+
+    def build(unit: Unit) -> Path:
+        return compile_shared(
+            unit.sources,
+            flags=unit.flags,
+            defines=unit.defines,
+            include=unit.include,
+            cache=cache,
+            compiler=compiler,
+        )
+
+    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        return tuple(pool.map(build, units))
+
+
+def unit_digest(unit: Unit, compiler: Compiler) -> str:
+    """The sha256, in hex, of everything that decides the bytes of the unit's shared object."""
+    digest = hashlib.sha256()
+    for text in (
+        compiler.identity,
+        *compiler.flags,
+        "\n",
+        *_FIXED_FLAGS,
+        *unit.flags,
+        *_defines(unit),
+    ):
+        _feed(digest, text.encode())
+    for source in unit.sources:
+        _feed(digest, source.name.encode())
+        _feed(digest, source.read_bytes())
+    for directory in (*{source.parent: None for source in unit.sources}, *unit.include):
+        _feed(digest, b"include")
+        for header in sorted(directory.glob("*.h")):
+            _feed(digest, header.name.encode())
+            _feed(digest, header.read_bytes())
+    return digest.hexdigest()
+
+
+def command_line(unit: Unit, compiler: Compiler, output: Path) -> tuple[str, ...]:
+    """The compiler's argument vector for `unit`; no path of this machine reaches the output."""
+    folders = {path.resolve(): None for path in (*(s.parent for s in unit.sources), *unit.include)}
+    return (
+        *compiler.command,
+        *compiler.flags,
+        *_FIXED_FLAGS,
+        *(f"-ffile-prefix-map={folder}=." for folder in folders),
+        *unit.flags,
+        *_defines(unit),
+        *(f"-I{path.resolve()}" for path in unit.include),
+        *(str(source.resolve()) for source in unit.sources),
+        "-o",
+        str(output),
+    )
+
+
+def _defines(unit: Unit) -> tuple[str, ...]:
+    return tuple(f"-D{name}={value}" for name, value in sorted(unit.defines.items()))
+
+
+def _feed(digest: "hashlib._Hash", data: bytes) -> None:
+    """Add `data` with its length, so that two fields never run together."""
+    digest.update(len(data).to_bytes(8, "little"))
+    digest.update(data)
+
+
+def _version(command: tuple[str, ...]) -> str:
+    """What the compiler calls itself and the machine it compiles for."""
+    return (
+        _output((*command, "--version")).partition("\n")[0]
+        + " "
+        + _output((*command, "-dumpmachine"))
+    )
+
+
+def _output(command: tuple[str, ...]) -> str:
+    return _spawn(command).stdout.strip()
+
+
+def _run(command: tuple[str, ...], sources: Sequence[Path]) -> None:
+    done = _spawn(command)
+    if done.returncode:
+        first = "\n".join(done.stderr.strip().splitlines()[:_MESSAGE_LINES])
+        names = ", ".join(f"`{source.name}`" for source in sources)
+        raise KernelError(f"{names} does not compile with `{' '.join(command[:1])}`:\n{first}")
+
+
+def _spawn(command: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
+    try:
+        # the command is a compiler found on PATH and arguments built above; no shell reads it
+        return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError as error:
+        raise TargetError(f"the C compiler `{command[0]}` cannot be run: {error}") from error
