@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-DType = Literal[
-    "bf16", "f16", "f32", "fp8e4m3", "fp8e8m0", "i8", "i32", "u32", "i64", "u64", "u8"
-]
+DType = Literal["bf16", "f16", "f32", "fp8e4m3", "fp8e8m0", "i8", "i32", "u32", "i64", "u64", "u8"]
 
 DTYPE_BYTES: dict[DType, int] = {
     "bf16": 2,

@@ -370,9 +370,7 @@ class TensorMap:
     wrap: bool = False
 
 
-FieldSource = (
-    ParamArg | ScratchArg | I32 | I64 | F32 | U8 | VarArg | ExprArg | Rank | TensorMap
-)
+FieldSource = ParamArg | ScratchArg | I32 | I64 | F32 | U8 | VarArg | ExprArg | Rank | TensorMap
 
 
 @dataclass(frozen=True, slots=True)
