@@ -1,0 +1,122 @@
+"""A step lowered: its launches in order, its buffers, and why the launches are what they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from bedstone.graph.step import Carried, Const, FormName, RopeTable, Table
+from bedstone.lane.launch import Launch
+
+GEMV_ROWS = 8
+"""The most rows a GEMV launch multiplies: one accumulator a row is held in registers."""
+
+MAX_CHUNK = 512
+"""The largest prefill chunk a lane compiles."""
+
+QBLOCK = 32
+"""The values of a quantized activation that share one scale."""
+
+Numerics = Literal["precise", "quantized"]
+Reason = Literal[
+    "reader", "escape", "convex", "version", "same_x", "shape", "format", "numerics", "shim", "held"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A launch and the graph ops it computes: none for a quantize or a copy made by the lane."""
+
+    launch: Launch
+    ops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A rule that fired, and the graph ops it joined."""
+
+    rule: str
+    ops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """A rule whose pattern matched at graph op `op` and that did not fire, and why."""
+
+    rule: str
+    op: int
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Bytes of the arena."""
+
+    offset: int
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        """The first byte after the slot."""
+        return self.offset + self.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class QuantSlots:
+    """A quantized form: i8 codes [rows, width], and a scale (f32) and a sum (i32) a block."""
+
+    codes: Slot
+    scales: Slot
+    sums: Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Where a computed tensor [rows, width] lives: either form, both, or inside another tensor.
+
+    A view has no slots of its own: it starts `offset` elements into the tensor `view_of`, which is
+    no view itself. A view into a table reads the table's storage.
+    """
+
+    tensor: str
+    rows: int
+    width: int
+    dtype: Literal["f32", "i32"]
+    f32: Slot | None = None
+    quant: QuantSlots | None = None
+    view_of: str | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A step graph lowered under one numerics: what `build` emits and the oracle can execute.
+
+    `rows` is the most rows a step takes; where `row_param` names a param, launches of that many
+    rows take as many as the param says. `unshared_bytes` is what the buffers would take if none
+    shared memory.
+    """
+
+    model: str
+    form: FormName
+    numerics: Numerics
+    rows: int
+    row_param: str | None
+    steps: tuple[Step, ...]
+    buffers: Mapping[str, Buffer]
+    fusions: tuple[Fusion, ...]
+    misses: tuple[Miss, ...]
+    arena_bytes: int
+    unshared_bytes: int
+    consts: Mapping[str, Const]
+    tables: Mapping[str, Table]
+    carried: Mapping[str, Carried]
+    ropes: Mapping[str, RopeTable]
+    params: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def row_count(self, rows: int) -> int | str:
+        """The rows of a launch in one run: a number, or the param that gives it."""
+        if self.row_param is not None and rows == self.rows:
+            return self.row_param
+        return rows
