@@ -6,7 +6,6 @@ from typing import Any
 from bedstone.lane.launch import (
     ArgMax,
     Attention,
-    CopyRow,
     Dst,
     Eltwise,
     Embed,
@@ -85,10 +84,9 @@ _NAMERS: dict[type, Callable[[Any], str]] = {
     Parts: _parts,
     Glu: _glu,
     Rope: _rope,
-    SetRows: lambda _: "set_rows",
+    SetRows: lambda launch: "set_rows" if isinstance(launch.dst, ToRows) else "copy_rows",
     Attention: lambda launch: "attention" + _form(launch.dst),
     TakeRow: lambda _: "take_row",
-    CopyRow: lambda _: "copy_row",
     ArgMax: lambda _: "argmax",
     Eltwise: lambda launch: launch.fn,
 }

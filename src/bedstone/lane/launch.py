@@ -10,7 +10,7 @@ touches is therefore derived from its fields (`bedstone.lane.touch`), never writ
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.graph.step import AtParam, Fixed, RopeKind, RowSel
+from bedstone.graph.step import RopeKind, RowSel
 from bedstone.spec.dtype import FormatName
 
 Form = Literal["f32", "quant"]
@@ -63,7 +63,22 @@ class ToRows:
     version: str
 
 
-Dst = ToBuf | ToRows
+@dataclass(frozen=True, slots=True)
+class ToScratch:
+    """The result goes to the rows of a scratch table that start at literal row `row`.
+
+    The table is an ordinary buffer, so the kernel is the one that writes a buffer: it is given the
+    address of that row. Makes the table's next `version`.
+    """
+
+    table: str
+    row: int
+    version: str
+    f32: bool = True
+    quant: bool = False
+
+
+Dst = ToBuf | ToRows | ToScratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +155,7 @@ class Glu:
     up: Matrix
     act: Literal["silu", "gelu_tanh"]
     rows: int
-    dst: ToBuf
+    dst: Dst
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +200,7 @@ class SetRows:
     x: Read
     rows: int
     width: int
-    dst: ToRows
+    dst: ToRows | ToScratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,24 +229,17 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class TakeRow:
-    """The row of `x` [rows, width] that a param names (1-based)."""
+    """One row of `x` [rows, width]: the one a param names (1-based), or one at a literal index.
+
+    The latter is a copy: of a row whose table is written over before its last reader, or of a value
+    into a row of a scratch table.
+    """
 
     x: Read
-    at: AtParam
+    at: RowSel
     rows: int
     width: int
-    dst: ToBuf
-
-
-@dataclass(frozen=True, slots=True)
-class CopyRow:
-    """The row of `x` at a literal index, kept before its table is written over."""
-
-    x: Read
-    at: Fixed
-    rows: int
-    width: int
-    dst: ToBuf
+    dst: ToBuf | ToScratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +294,6 @@ Launch = (
     | SetRows
     | Attention
     | TakeRow
-    | CopyRow
     | ArgMax
     | Eltwise
 )

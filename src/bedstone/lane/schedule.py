@@ -74,8 +74,9 @@ class QuantSlots:
 class Buffer:
     """Where a computed tensor [rows, width] lives: either form, both, or inside another tensor.
 
-    A view has no slots of its own: it starts `offset` elements into the tensor `view_of`, which is
-    no view itself. A view into a table reads the table's storage.
+    A view starts `offset` elements into the tensor `view_of`, which is no view itself, and has no
+    f32 slot of its own; its quantized form lies in its parent's when it starts on a whole block.
+    A version of a scratch table is a view of the table.
     """
 
     tensor: str
