@@ -1,8 +1,8 @@
 """The StepGraph: one step of one model, in one form, before lowering.
 
-A graph is a list of pure ops over named tensors in SSA form, plus in-place writes (`Set`) to tables.
-A write yields a new *version* of its table: the version's name is the op's `out`, its storage the
-table's. Reading an older version after a newer one was made is illegal.
+A graph is a list of pure ops over named tensors in SSA form, plus in-place writes (`Set`) to
+tables. A write yields a new *version* of its table: the version's name is the op's `out`, its
+storage the table's. Reading an older version after a newer one was made is illegal.
 
 Three forms: `decode` (one row), `chunk` (rows of one sequence, a prefill piece) and `batch` (one
 row for each of several sequences). Where `row_param` names a param, `rows` is the most rows a step

@@ -1,0 +1,84 @@
+"""The checker of a StepGraph: every problem at once, or one error that names them.
+
+A rule is a row: `GRAPH_RULES` look at the graph as a whole, `op_problem` at one op with what is
+known where it stands. One cause gives one problem: an op that reads an unknown name is not looked
+at further, and neither is one that hangs on it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bedstone.errors import CallerError
+from bedstone.graph.check_ops import Scope, op_problem
+from bedstone.graph.check_whole import GRAPH_RULES
+from bedstone.graph.infer import declared, result
+from bedstone.graph.refs import reads
+from bedstone.graph.step import Op, Set, StepGraph
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One broken rule: its name, the tensor (or part of the graph) at fault, and what is wrong."""
+
+    rule: str
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: `{self.where}`: {self.message}"
+
+
+def require(graph: StepGraph) -> None:
+    """Raise a `CallerError` that names every problem, one a line, unless there is none."""
+    problems = check(graph)
+    if problems:
+        lines = "\n".join(f"  {problem}" for problem in problems)
+        raise CallerError(f"the {graph.form} step graph of `{graph.model}` is not legal:\n{lines}")
+
+
+def check(graph: StepGraph) -> list[Problem]:
+    """Every problem of `graph`; none when it is legal."""
+    whole = [
+        Problem(rule, where, message)
+        for rule, broken in GRAPH_RULES
+        for where, message in broken(graph)
+    ]
+    return whole + list(_ops(graph))
+
+
+def _ops(graph: StepGraph) -> Iterator[Problem]:
+    scope = Scope(graph, declared(graph), {name: name for name in graph.tables})
+    made: set[str] = set()
+    for op in graph.ops:
+        names = set(reads(op))
+        unknown = sorted(names - scope.known.keys() - made)
+        yield from (Problem("ref", op.out, _unknown(graph, name)) for name in unknown)
+        if names <= scope.known.keys():
+            yield from _stale(op, scope)
+            message = op_problem(op, scope)
+            if message is not None:
+                yield Problem(type(op).__name__.lower(), op.out, message)
+            scope.known[op.out] = result(op, scope.known)
+            yield from _value(graph, op, scope)
+        if isinstance(op, Set):
+            scope.write(op)
+        made.add(op.out)
+
+
+def _unknown(graph: StepGraph, name: str) -> str:
+    later = any(op.out == name for op in graph.ops)
+    return f"reads `{name}`, which " + ("is made later" if later else "nothing makes")
+
+
+def _stale(op: Op, scope: Scope) -> Iterator[Problem]:
+    for name in sorted(set(reads(op))):
+        table = scope.versions.get(name)
+        if table is not None and scope.latest.get(table, table) != name:
+            newer = scope.latest[table]
+            yield Problem("version", op.out, f"reads `{name}` after `{newer}` overwrote its rows")
+
+
+def _value(graph: StepGraph, op: Op, scope: Scope) -> Iterator[Problem]:
+    stated, found = graph.values.get(op.out), scope.known[op.out]
+    if graph.values and stated != found:
+        yield Problem("values", op.out, f"`values` says {stated}, the op makes {found}")

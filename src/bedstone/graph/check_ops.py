@@ -1,0 +1,214 @@
+"""What each op of a StepGraph asks of its inputs and attributes, as rows of (holds, message).
+
+The first row that does not hold is the op's problem: later rows may lean on it.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from bedstone.graph.step import (
+    Act,
+    Add,
+    ArgMax,
+    AtParam,
+    Attention,
+    Embed,
+    Linear,
+    Mul,
+    Norm,
+    Op,
+    Rope,
+    Row,
+    RowSel,
+    Scale,
+    Set,
+    Softcap,
+    StepGraph,
+    Value,
+)
+
+Rows = list[tuple[bool, str]]
+
+
+@dataclass(slots=True)
+class Scope:
+    """What is known where an op stands: the values so far, and the latest version of each table.
+
+    `versions` maps each version made so far to its table, `latest` a table to its newest version.
+    """
+
+    graph: StepGraph
+    known: dict[str, Value]
+    versions: dict[str, str]
+    latest: dict[str, str] = field(default_factory=dict)
+
+    def write(self, op: Set) -> None:
+        """Take note that `op` made a table's next version."""
+        table = self.versions.get(op.table, op.table)
+        self.versions[op.out] = table
+        self.latest[table] = op.out
+
+    def const(self, name: str, rank: int) -> tuple[bool, str]:
+        """That `name` is a constant of this many dimensions."""
+        const = self.graph.consts.get(name)
+        noun = "matrix" if rank == 2 else "vector"
+        return const is not None and len(const.shape) == rank, f"`{name}` is no constant {noun}"
+
+    def table(self, name: str) -> tuple[bool, str]:
+        """That `name` is a version of a table."""
+        return name in self.versions, f"`{name}` is no table"
+
+    def value(self, name: str) -> tuple[bool, str]:
+        """That `name` is a computed f32 tensor (or a table read as one)."""
+        holds = name not in self.graph.consts and self.known[name].dtype == "f32"
+        return holds, f"`{name}` is no computed f32 tensor"
+
+    def param(self, name: str) -> tuple[bool, str]:
+        """That `name` is a param."""
+        return name in self.graph.params, f"`{name}` is no param"
+
+    def wide(self, name: str, width: int) -> tuple[bool, str]:
+        """That the rows of `name` are `width` wide."""
+        found = self.known[name].width
+        return found == width, f"rows of `{name}` hold {found} values, not {width}"
+
+
+def op_problem(op: Op, scope: Scope) -> str | None:
+    """The first thing wrong with `op`, whose reads are all known; None where nothing is."""
+    return next((message for holds, message in _rows(op, scope) if not holds), None)
+
+
+def _rows(op: Op, scope: Scope) -> Rows:
+    match op:
+        case Embed() | Norm() | Linear():
+            rows = _weighted(op, scope)
+        case Add() | Mul():
+            rows = _pair(op, scope)
+        case Act() | Scale() | Softcap():
+            rows = [scope.value(op.x), *_elementwise(op)]
+        case Rope():
+            rows = _rope(op, scope)
+        case Row() | Set():
+            rows = _placed(op, scope)
+        case Attention():
+            rows = _attention(op, scope)
+        case ArgMax():
+            rows = _argmax(op, scope)
+        case _:
+            assert_never(op)
+    return rows
+
+
+def _weighted(op: Embed | Norm | Linear, scope: Scope) -> Rows:
+    match op:
+        case Embed():
+            ids = op.ids in scope.graph.carried
+            return [(ids, f"`{op.ids}` carries no ids"), scope.const(op.table, 2)]
+        case Norm():
+            return [*_norm(op, scope), scope.const(op.w, 1), scope.wide(op.w, op.unit)]
+        case Linear():
+            rows = [
+                scope.value(op.x),
+                scope.const(op.w, 2),
+                scope.wide(op.x, scope.known[op.w].width),
+            ]
+            if op.bias is not None:
+                rows += [scope.const(op.bias, 1), scope.wide(op.bias, scope.known[op.w].rows)]
+            return rows
+
+
+def _norm(op: Norm, scope: Scope) -> Rows:
+    width = scope.known[op.x].width
+    return [
+        scope.value(op.x),
+        (math.isfinite(op.eps) and op.eps >= 0, f"eps {op.eps} is not zero or a positive number"),
+        (op.unit >= 1 and width % op.unit == 0, f"units of {op.unit} do not divide {width} values"),
+    ]
+
+
+def _pair(op: Add | Mul, scope: Scope) -> Rows:
+    a, b = scope.known[op.a], scope.known[op.b]
+    if isinstance(op, Add) and op.b in scope.graph.consts:
+        return [scope.value(op.a), scope.const(op.b, 1), scope.wide(op.b, a.width)]
+    same = (a.rows, a.width) == (b.rows, b.width)
+    shapes = f"`{op.a}` is [{a.rows}, {a.width}] but `{op.b}` is [{b.rows}, {b.width}]"
+    return [scope.value(op.a), scope.value(op.b), (same, shapes)]
+
+
+def _elementwise(op: Act | Scale | Softcap) -> Rows:
+    match op:
+        case Act():
+            known = op.fn in ("silu", "gelu_tanh", "sigmoid", "softplus")
+            return [(known, f"function `{op.fn}` is none of silu, gelu_tanh, sigmoid, softplus")]
+        case Scale():
+            return [(math.isfinite(op.by), f"factor {op.by} is not finite")]
+        case Softcap():
+            return [_cap(op.cap)]
+
+
+def _cap(cap: float) -> tuple[bool, str]:
+    """A cap is positive and finite: 0 and negative caps are read differently everywhere."""
+    return math.isfinite(cap) and cap > 0, f"cap {cap} is not positive and finite"
+
+
+def _rope(op: Rope, scope: Scope) -> Rows:
+    table = scope.graph.ropes.get(op.rope)
+    pairs = 0 if table is None else len(table.inv_freq)
+    return [
+        scope.value(op.x),
+        (op.kind in ("neox", "pair"), f"kind `{op.kind}` is neither neox nor pair"),
+        (op.heads >= 1 and op.head_dim >= 1, f"turns {op.heads} heads of {op.head_dim}"),
+        scope.wide(op.x, op.heads * op.head_dim),
+        (0 < op.rot <= op.head_dim, f"turns {op.rot} values of a head of {op.head_dim}"),
+        (op.rot % 2 == 0, f"turns {op.rot} values, which are no whole pairs"),
+        (table is not None, f"`{op.rope}` is no rope table"),
+        (pairs == op.rot // 2, f"`{op.rope}` has {pairs} frequencies for {op.rot // 2} pairs"),
+        scope.param(op.pos),
+    ]
+
+
+def _placed(op: Row | Set, scope: Scope) -> Rows:
+    match op:
+        case Row():
+            return [scope.value(op.x), *_selected(op.at, 1, scope.known[op.x].rows, scope)]
+        case Set():
+            table, x = scope.known[op.table], scope.known[op.x]
+            into = [scope.table(op.table), scope.value(op.x), scope.wide(op.x, table.width)]
+            return [*into, *_selected(op.at, x.rows, table.rows, scope)]
+
+
+def _selected(at: RowSel, rows: int, room: int, scope: Scope) -> Rows:
+    """That `rows` rows at `at` lie within `room` rows, as far as the graph alone can tell."""
+    if isinstance(at, AtParam):
+        return [scope.param(at.param), (rows <= room, f"{rows} rows do not fit {room}")]
+    inside = at.row >= 0 and at.row + rows <= room
+    return [(inside, f"rows {at.row} to {at.row + rows} lie outside {room} rows")]
+
+
+def _attention(op: Attention, scope: Scope) -> Rows:
+    heads, groups = op.heads, op.groups
+    rows = [
+        (min(heads, groups, op.dk, op.dv) >= 1, f"has {heads} heads of {op.dk}, {groups} groups"),
+        (groups >= 1 and heads % groups == 0, f"{heads} heads do not divide over {groups} groups"),
+        scope.value(op.q),
+        scope.wide(op.q, heads * op.dk),
+        scope.table(op.k),
+        scope.wide(op.k, groups * op.dk),
+        scope.table(op.v),
+        scope.wide(op.v, groups * op.dv),
+        (scope.known[op.k].rows == scope.known[op.v].rows, "keys and values differ in capacity"),
+        scope.param(op.pos),
+        (math.isfinite(op.scale) and op.scale > 0, f"scale {op.scale} is not positive and finite"),
+        (op.window is None or op.window >= 1, f"window {op.window} lets nothing through"),
+    ]
+    return rows if op.softcap is None else [*rows, _cap(op.softcap)]
+
+
+def _argmax(op: ArgMax, scope: Scope) -> Rows:
+    graph, rows = scope.graph, scope.known[op.x].rows
+    wanted = graph.rows if graph.form == "batch" else 1
+    return [
+        scope.value(op.x),
+        (rows == wanted, f"closes {rows} rows, but a {graph.form} step has {wanted} sequences"),
+    ]

@@ -1,0 +1,10 @@
+"""The Llama family: Llama, Mistral (a sliding window), SmolLM2, Qwen2 (biases on q, k, v)."""
+
+from bedstone.graph.step import Ref
+from bedstone.models.blocks import decoder
+from bedstone.models.body import Body
+
+
+def llama(body: Body) -> tuple[Ref, Ref]:
+    """The logits and next tokens of one step."""
+    return decoder(body, head_norm=False)

@@ -1,0 +1,10 @@
+"""Qwen3, dense: a Llama whose query and key heads are normed before they turn."""
+
+from bedstone.graph.step import Ref
+from bedstone.models.blocks import decoder
+from bedstone.models.body import Body
+
+
+def qwen3(body: Body) -> tuple[Ref, Ref]:
+    """The logits and next tokens of one step."""
+    return decoder(body, head_norm=True)
