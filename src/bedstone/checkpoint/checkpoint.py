@@ -1,0 +1,152 @@
+"""An open checkpoint: one config and named tensors, whichever files they came in.
+
+Opening reads headers only. Every tensor the config calls for has been found in its shape by then;
+what no part of the model uses is listed in `unused`. Tokenizer and chat template are read when
+first asked for.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.checkpoint.config import ModelConfig
+from bedstone.checkpoint.dequant import dequantize
+from bedstone.checkpoint.names import EMBEDDING, HEAD, INERT_SUFFIXES, expected_tensors
+from bedstone.checkpoint.tensors import Maps, TensorInfo, WeightFile
+from bedstone.errors import WeightError
+
+SHOWN_FAULTS = 50
+"""A message lists that many faults and counts the rest."""
+
+SAMPLE_BYTES = 64
+"""Bytes of each tensor that go into a checkpoint's identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The tensors of all files of a checkpoint, by their own names.
+
+    `foreign` are those in an element type not read here. `own_name` turns a canonical name into
+    the files' name, `inert` are tensors that something else than the graph has used.
+    """
+
+    files: tuple[WeightFile, ...]
+    tensors: Mapping[str, TensorInfo]
+    foreign: Mapping[str, str]
+    own_name: Callable[[str], str]
+    inert: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint as `reference` names it, found at `path`."""
+
+    reference: str
+    path: Path
+    config: ModelConfig
+    weights: Weights
+    notes: tuple[str, ...]
+    maps: Maps = field(default_factory=Maps, repr=False)
+
+    @property
+    def tensors(self) -> Mapping[str, TensorInfo]:
+        """Every readable tensor by its own name in the files."""
+        return self.weights.tensors
+
+    def own_name(self, canonical: str) -> str:
+        """The own name of the tensor that serves as `canonical`; a tied head is the embedding."""
+        tied = canonical == HEAD and self.config.tie_embeddings
+        return self.weights.own_name(EMBEDDING if tied else canonical)
+
+    def tensor(self, canonical: str) -> TensorInfo:
+        """The tensor that serves as `canonical`, a Hugging Face name.
+
+        Raises:
+            WeightError: The checkpoint has none.
+        """
+        own = self.own_name(canonical)
+        if own not in self.tensors:
+            raise WeightError(f"`{self.reference}` has no tensor `{own}`")
+        return self.tensors[own]
+
+    def raw(self, info: TensorInfo) -> NDArray[np.uint8]:
+        """The bytes of a tensor [nbytes], a read-only view of the mapped file."""
+        return self.maps.raw(info)
+
+    def values(self, canonical: str) -> NDArray[np.float32]:
+        """The values of a tensor as float32, a copy."""
+        info = self.tensor(canonical)
+        return dequantize(self.raw(info), info.format, info.shape)
+
+    def close(self) -> None:
+        """Let the files go."""
+        self.maps.close()
+
+    @cached_property
+    def unused(self) -> tuple[str, ...]:
+        """Own names of tensors that no part of the model reads, sorted."""
+        used = {self.weights.own_name(name) for name in expected_tensors(self.config)}
+        used |= self.weights.inert
+        stored = {*self.tensors, *self.weights.foreign}
+        return tuple(sorted(n for n in stored - used if not n.endswith(INERT_SUFFIXES)))
+
+    @cached_property
+    def identity(self) -> str:
+        """Hex sha256 over each file's size, its whole header and a sample of each tensor.
+
+        Cheap (no weights are read through) and independent of place and time. Two checkpoints of
+        one shape differ as soon as one tensor differs in its sample, the first 64 bytes; it tells
+        fine-tunes apart, it does not prove that a file is intact.
+        """
+        digest = hashlib.sha256()
+        for file in self.weights.files:
+            header = TensorInfo("header", "f32", (), file.path, 0, file.data_start)
+            digest.update(f"{file.size} {file.data_start} {len(file.tensors)}\n".encode())
+            digest.update(self.raw(header).data)
+            for info in sorted(file.tensors.values(), key=lambda t: t.offset):
+                digest.update(self.raw(info)[:SAMPLE_BYTES].data)
+        return digest.hexdigest()
+
+
+def check_weights(config: ModelConfig, weights: Weights) -> list[str]:
+    """Say which tensors the config calls for are missing, of another shape or not readable."""
+    faults = []
+    for canonical, shape in expected_tensors(config).items():
+        own = weights.own_name(canonical)
+        info = weights.tensors.get(own)
+        if own in weights.foreign:
+            faults.append(_foreign_fault(own, weights))
+        elif info is None:
+            faults.append(f"`{own}` missing, expected shape {list(shape)}")
+        elif info.shape != shape:
+            faults.append(f"`{own}` has shape {list(info.shape)}, expected {list(shape)}")
+    return faults
+
+
+def require_weights(config: ModelConfig, weights: Weights, where: str) -> None:
+    """Refuse a checkpoint that lacks part of the model its config describes.
+
+    Raises:
+        WeightError: Names the tensors.
+    """
+    faults = check_weights(config, weights)
+    if not faults:
+        return
+    more = len(faults) - SHOWN_FAULTS
+    shown = faults[:SHOWN_FAULTS] + ([f"and {more} more"] if more > 0 else [])
+    raise WeightError(f"`{where}` does not hold the model of its config: " + "; ".join(shown))
+
+
+def _foreign_fault(own: str, weights: Weights) -> str:
+    dtype = weights.foreign[own]
+    scales = [own + suffix for suffix in ("_scale_inv", "_scale")]
+    stored = {*weights.tensors, *weights.foreign}
+    if dtype.startswith("F8_E") and stored.isdisjoint(scales):
+        return f"`{own}` is {dtype} and its scale `{scales[0]}` is missing"
+    return f"unsupported dtype {dtype} in tensor `{own}`"
