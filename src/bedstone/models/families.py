@@ -1,12 +1,11 @@
 """Which family writes the steps of an architecture."""
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 
 from bedstone.checkpoint.config import ModelConfig
 from bedstone.errors import CallerError, WeightError
 from bedstone.graph.builder import Builder
-from bedstone.graph.step import Const, FormName, Ref, StepGraph
+from bedstone.graph.step import FormName, Ref, StepGraph
 from bedstone.models.body import Body
 from bedstone.models.llama import llama
 from bedstone.models.qwen3 import qwen3
@@ -50,9 +49,3 @@ def step_graph(
         raise CallerError(f"a {form} step of {rows} rows does not fit a capacity of {capacity}")
     build = Builder(config.name, form, rows, row_param=row_param)
     return build.build(*family(Body(config, formats, build, capacity)))
-
-
-def constants(config: ModelConfig) -> Mapping[str, Const]:
-    """The constants a model reads, by canonical name, with their shapes (each format `f32`)."""
-    formats: defaultdict[str, FormatName] = defaultdict(lambda: "f32")
-    return step_graph(config, "decode", formats=formats, rows=1, capacity=1).consts

@@ -1,0 +1,213 @@
+"""An interpreter of a StepGraph: slow, obvious, and written apart from every kernel.
+
+Rows nobody has written are NaN, so whatever reads them shows in the result.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CallerError
+from bedstone.graph.check import require
+from bedstone.graph.step import (
+    Act,
+    Add,
+    ArgMax,
+    AtParam,
+    Attention,
+    Embed,
+    Linear,
+    Mul,
+    Norm,
+    Op,
+    Rope,
+    Row,
+    Scale,
+    Set,
+    Softcap,
+    StepGraph,
+)
+from bedstone.oracle import arithmetic
+from bedstone.oracle.quantized import dequantize, quantize
+from bedstone.spec.dtype import FORMATS
+
+Array = NDArray[Any]
+Floating = type[np.float32] | type[np.float64]
+Numerics = Literal["precise", "quantized"]
+
+
+class StepOracle:
+    """Runs one step after another.
+
+    `constants` hold each constant's values as float32, [n, k] or [n]. `tables` are the carried
+    tables by name; steps in several forms of one model share them. Under `quantized` numerics a
+    product with a quantized matrix reads its activation quantized.
+    """
+
+    def __init__(
+        self,
+        graph: StepGraph,
+        constants: Mapping[str, Array],
+        dtype: Floating = np.float64,
+        *,
+        numerics: Numerics = "precise",
+        tables: dict[str, Array] | None = None,
+    ) -> None:
+        require(graph)
+        self.graph = graph
+        self.tables = {} if tables is None else tables
+        self.tensors: dict[str, Array] = {}
+        self._dtype = dtype
+        self._numerics = numerics
+        self._constants = {
+            c.name: _constant(constants, c.name, c.shape, dtype) for c in graph.consts.values()
+        }
+        for table in graph.tables.values():
+            if not table.scratch and table.name not in self.tables:
+                self.tables[table.name] = np.full((table.capacity, table.width), np.nan, dtype)
+
+    def run(self, ids: Mapping[str, Sequence[int]], params: Mapping[str, int]) -> dict[str, Array]:
+        """One step: `ids` for each carried vector, a value for each param. The graph's outputs.
+
+        `tensors` then holds all the step made (of a table, its rows after the step).
+        """
+        graph = self.graph
+        rows = graph.rows if graph.row_param is None else _given(params, graph.row_param)
+        if not 1 <= rows <= graph.rows:
+            raise CallerError(f"`{graph.row_param}` is {rows}, not 1 to {graph.rows} rows")
+        tensors = self._constants | self._starting_tables()
+        step = _Step(graph, self._numerics, params, tensors)
+        for name in graph.carried:
+            step.made[name] = _ids(name, _given(ids, name), rows)
+        for op in graph.ops:
+            step.made[op.out] = step.make(op)
+        self.tensors = {op.out: step.made[op.out] for op in graph.ops}
+        return {name: step.made[name] for name in graph.outputs}
+
+    def _starting_tables(self) -> dict[str, Array]:
+        """Every table's first version: carried rows as they stand, scratch with nothing in it."""
+        scratch = {
+            t.name: np.full((t.capacity, t.width), np.nan, self._dtype)
+            for t in self.graph.tables.values()
+            if t.scratch
+        }
+        return scratch | {n: self.tables[n] for n in self.graph.tables if n not in scratch}
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One step under way; `made` holds every tensor so far, constants and tables among them."""
+
+    graph: StepGraph
+    numerics: Numerics
+    params: Mapping[str, int]
+    made: dict[str, Array]
+
+    def make(self, op: Op) -> Array:
+        """What `op` computes."""
+        made = self.made
+        match op:
+            case Embed():
+                out = _looked_up(made[op.table], made[op.ids], op)
+            case Linear():
+                out = self._linear(op)
+            case Norm():
+                out = arithmetic.norm(made[op.x], made[op.w], op)
+            case Add() | Mul() | Act() | Scale() | Softcap():
+                out = self._elementwise(op)
+            case Rope() | Attention():
+                out = self._positioned(op)
+            case Row() | Set():
+                out = self._placed(op)
+            case ArgMax():
+                out = np.argmax(made[op.x], axis=-1, keepdims=True).astype(np.int32)
+            case _:
+                assert_never(op)
+        return out
+
+    def _linear(self, op: Linear) -> Array:
+        x, w = self.made[op.x], self.made[op.w]
+        if self.numerics == "quantized" and FORMATS[self.graph.consts[op.w].format].quantized:
+            x = dequantize(*quantize(x), x.dtype)
+        y: Array = x @ w.T
+        return y if op.bias is None else y + self.made[op.bias]
+
+    def _elementwise(self, op: Add | Mul | Act | Scale | Softcap) -> Array:
+        made = self.made
+        match op:
+            case Add():
+                out = made[op.a] + made[op.b]
+            case Mul():
+                out = made[op.a] * made[op.b]
+            case Act():
+                out = arithmetic.ACTIVATIONS[op.fn](made[op.x])
+            case Scale():
+                out = made[op.x] * made[op.x].dtype.type(op.by)
+            case Softcap():
+                out = arithmetic.softcap(made[op.x], op.cap)
+            case _:
+                assert_never(op)
+        return out
+
+    def _positioned(self, op: Rope | Attention) -> Array:
+        made, length = self.made, _given(self.params, op.pos)
+        match op:
+            case Rope():
+                x = made[op.x]
+                self._within(op.out, length - len(x), length, length)
+                return arithmetic.rope(x, op, self.graph.ropes[op.rope], length)
+            case Attention():
+                q, cache = made[op.q], arithmetic.Cache(made[op.k], made[op.v], length)
+                self._within(op.out, length - len(q), length, len(cache.keys))
+                return arithmetic.attention(q, cache, op)
+
+    def _placed(self, op: Row | Set) -> Array:
+        match op:
+            case Row():
+                x = self.made[op.x]
+                return x[self._rows(op, 1, len(x))].copy()
+            case Set():
+                table, x = self.made[op.table], self.made[op.x]
+                table[self._rows(op, len(x), len(table))] = x
+                return table
+
+    def _rows(self, op: Row | Set, rows: int, room: int) -> slice:
+        """The `rows` rows an op places, of the `room` there are."""
+        at = op.at
+        start = _given(self.params, at.param) - rows if isinstance(at, AtParam) else at.row
+        self._within(op.out, start, start + rows, room)
+        return slice(start, start + rows)
+
+    def _within(self, out: str, start: int, end: int, room: int) -> None:
+        if start < 0 or end > room:
+            raise CallerError(f"`{out}` asks for rows {start} to {end} of {room}")
+
+
+def _constant(
+    constants: Mapping[str, Array], name: str, shape: tuple[int, ...], dtype: Floating
+) -> Array:
+    values = np.asarray(_given(constants, name), dtype)
+    if values.shape != shape:
+        raise CallerError(f"`{name}` is {list(values.shape)}, but the graph reads {list(shape)}")
+    return values
+
+
+def _given(given: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever the map holds
+    if name not in given:
+        raise CallerError(f"no value is given for `{name}`")
+    return given[name]
+
+
+def _ids(name: str, ids: Sequence[int], rows: int) -> Array:
+    if len(ids) != rows:
+        raise CallerError(f"`{name}` holds {len(ids)} ids for a step of {rows} rows")
+    return np.asarray(ids, np.int32).reshape(rows, 1)
+
+
+def _looked_up(table: Array, ids: Array, op: Embed) -> Array:
+    if ids.min() < 0 or ids.max() >= table.shape[0]:
+        raise CallerError(f"`{op.ids}` holds an id outside the {table.shape[0]} of `{op.table}`")
+    return table[ids[:, 0]]
