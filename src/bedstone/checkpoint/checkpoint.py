@@ -67,8 +67,7 @@ class Checkpoint:
     def tensor(self, canonical: str) -> TensorInfo:
         """The tensor that serves as `canonical`, a Hugging Face name.
 
-        Raises:
-            WeightError: The checkpoint has none.
+        Raises `WeightError` where the checkpoint has none.
         """
         own = self.own_name(canonical)
         if own not in self.tensors:
@@ -132,8 +131,7 @@ def check_weights(config: ModelConfig, weights: Weights) -> list[str]:
 def require_weights(config: ModelConfig, weights: Weights, where: str) -> None:
     """Refuse a checkpoint that lacks part of the model its config describes.
 
-    Raises:
-        WeightError: Names the tensors.
+    Raises `WeightError` that names the tensors.
     """
     faults = check_weights(config, weights)
     if not faults:

@@ -80,8 +80,7 @@ def check_config(config: ModelConfig) -> list[str]:
 def require_config(config: ModelConfig, where: str) -> None:
     """Refuse a config whose sizes do not fit each other.
 
-    Raises:
-        WeightError: Names every misfit.
+    Raises `WeightError` that names every misfit.
     """
     faults = check_config(config)
     if faults:

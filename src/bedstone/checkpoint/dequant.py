@@ -20,8 +20,7 @@ Values = NDArray[np.float32]
 def dequantize(raw: Bytes, format: FormatName, shape: tuple[int, ...]) -> Values:  # noqa: A002
     """The values of a tensor of `shape` whose bytes are `raw` [nbytes].
 
-    Raises:
-        WeightError: `raw` is not what `format` and `shape` take.
+    Raises `WeightError` where `raw` is not what `format` and `shape` take.
     """
     layout = FORMATS[format]
     count = prod(shape)

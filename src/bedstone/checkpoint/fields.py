@@ -46,8 +46,7 @@ def check_fields(values: Mapping[str, object], rules: FieldRules) -> list[str]:
 def require_fields(values: Mapping[str, object], rules: FieldRules, where: str) -> None:
     """Refuse a config with a field that might change the result and is not supported.
 
-    Raises:
-        WeightError: Names every such field.
+    Raises `WeightError` that names every such field.
     """
     problems = check_fields(values, rules)
     if problems:
@@ -73,6 +72,10 @@ class Fields:
             raise self._wrong(name, value, f"an integer from 1 to {SIZE_LIMIT - 1}")
         return number
 
+    def optional_size(self, name: str) -> int | None:
+        """A count, or none where the field is absent or null."""
+        return self.size(name) if self.has(name) else None
+
     def index(self, name: str) -> int | None:
         """A token id, where there is one. Negative stands for none, as some writers put it."""
         value = self.values.get(name)
@@ -82,6 +85,14 @@ class Fields:
         if number is None or number >= SIZE_LIMIT:
             raise self._wrong(name, value, "a token id")
         return number if number >= 0 else None
+
+    def ids(self, name: str) -> tuple[int, ...]:
+        """Token ids, given as one or as a list."""
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            value = [value]
+        ids = (Fields({name: item}, self.where).index(name) for item in value)
+        return tuple(i for i in ids if i is not None)
 
     def real(self, name: str, default: float | None = None) -> float:
         """A finite number above zero."""

@@ -183,8 +183,8 @@ class GgufFile:
 def read_gguf(path: Path) -> GgufFile:
     """Read and check the header of the GGUF file at `path`.
 
-    Raises:
-        WeightError: The file is truncated, inconsistent, big-endian or of another version.
+    Raises `WeightError` where the file is truncated, inconsistent, big-endian or of another
+    version.
     """
     buffer = read_map(path)
     cursor = Cursor(buffer, path, len(buffer))

@@ -83,8 +83,8 @@ def parse_gguf_config(
 
     `tensors` are the names of all its tensors; `name` serves where the file gives itself none.
 
-    Raises:
-        WeightError: The architecture or a field is not known, a field is missing or out of range.
+    Raises `WeightError` where the architecture or a field is not known, a field is missing or out
+    of range.
     """
     arch = Fields(metadata, where).text("general.architecture")
     family = FAMILIES.get(arch)

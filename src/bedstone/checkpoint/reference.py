@@ -13,19 +13,22 @@ from bedstone.checkpoint.config import ModelConfig, require_config
 from bedstone.checkpoint.dequant import dequantize
 from bedstone.checkpoint.gguf import GgufFile, read_gguf
 from bedstone.checkpoint.gguf_config import ROPE_FACTORS, parse_gguf_config
-from bedstone.checkpoint.names import gguf_name
+from bedstone.checkpoint.hf_config import parse_hf_config, quant_method
+from bedstone.checkpoint.json_text import read_object
+from bedstone.checkpoint.names import HEAD, gguf_name
 from bedstone.checkpoint.rope import divided
+from bedstone.checkpoint.shards import Shards, read_lone, read_shards
 from bedstone.checkpoint.tensors import Maps
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, WeightError
 
 PACKAGE_PREFIX = "pkg:"
+CONFIG, GENERATION = "config.json", "generation_config.json"
 
 
 def resolve(reference: str) -> Path:
     """The directory or file that `reference` names.
 
-    Raises:
-        CallerError: It names nothing that exists, or leaves the package.
+    Raises `CallerError` where it names nothing that exists, or leaves the package.
     """
     if reference.startswith(PACKAGE_PREFIX):
         return _resolve_package(reference)
@@ -38,13 +41,68 @@ def resolve(reference: str) -> Path:
 def open_checkpoint(reference: str) -> Checkpoint:
     """Read the headers of the checkpoint that `reference` names and check that it is whole.
 
-    Raises:
-        CallerError: The reference names no checkpoint.
+    Raises `CallerError` where the reference names no checkpoint.
     """
     path = resolve(reference)
     if path.is_dir():
-        raise CallerError(f"checkpoint `{reference}` is a directory without `config.json`")
+        return _open_directory(reference, path)
+    if path.suffix == ".safetensors":
+        return _open_hf(reference, path, path.parent, read_lone(path))
     return _open_gguf(reference, path)
+
+
+def _open_directory(reference: str, path: Path) -> Checkpoint:
+    if (path / CONFIG).exists():
+        return _open_hf(reference, path, path, read_shards(path))
+    files = sorted(path.glob("*.gguf"))
+    if len(files) != 1:
+        found = ", ".join(f"`{file.name}`" for file in files) or "none"
+        raise CallerError(
+            f"checkpoint `{reference}` is a directory without `{CONFIG}`: expected one `.gguf` "
+            f"file in it, found {found}"
+        )
+    return _open_gguf(reference, files[0])
+
+
+def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkpoint:
+    where = str(folder / CONFIG)
+    values = read_object(folder / CONFIG)
+    stops = folder / GENERATION
+    generation = read_object(stops) if stops.exists() else {}
+    method = quant_method(values, where)
+    if method not in (None, "fp8"):
+        raise _unsupported_method(where, method)
+    config = parse_hf_config(values, where, folder.resolve().name, generation)
+    config, notes = _settled_tie(config, shards)
+    require_config(config, where)
+    weights = Weights(shards.files, shards.tensors, shards.foreign, _same_name)
+    require_weights(config, weights, str(path))
+    if method is not None:
+        # Only now: a tensor whose scale is missing is the better message.
+        raise _unsupported_method(where, method)
+    return Checkpoint(reference, path, config, weights, (*shards.notes, *notes))
+
+
+def _unsupported_method(where: str, method: str | None) -> WeightError:
+    return WeightError(
+        f"field `quantization_config` of `{where}` has quant_method `{method}`, which is not "
+        "supported"
+    )
+
+
+def _settled_tie(config: ModelConfig, shards: Shards) -> tuple[ModelConfig, tuple[str, ...]]:
+    """A tied config over a file with its own output matrix: the matrix serves.
+
+    Where the two are equal nothing changes, where they differ the config is wrong.
+    """
+    if not (config.tie_embeddings and HEAD in {*shards.tensors, *shards.foreign}):
+        return config, ()
+    note = f"the config ties the embeddings, yet the checkpoint holds `{HEAD}`, which serves"
+    return replace(config, tie_embeddings=False), (note,)
+
+
+def _same_name(canonical: str) -> str:
+    return canonical
 
 
 def _open_gguf(reference: str, path: Path) -> Checkpoint:

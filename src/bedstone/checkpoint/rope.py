@@ -159,8 +159,7 @@ def rope_config(
 ) -> RopeConfig:
     """The rotation of `rot` values of each head with base `theta`.
 
-    Raises:
-        WeightError: The numbers give no usable frequencies.
+    Raises `WeightError` where the numbers give no usable frequencies.
     """
     if rot % 2 or not 0 < rot <= ROT_LIMIT:
         raise WeightError(f"rotary width is {rot}, expected an even number up to {ROT_LIMIT}")
@@ -187,8 +186,7 @@ def rope_config(
 def divided(rope: RopeConfig, factors: Sequence[float]) -> RopeConfig:
     """`rope` with each frequency divided by its factor [rot/2], as a GGUF file stores scaling.
 
-    Raises:
-        WeightError: There is not one positive finite factor a frequency.
+    Raises `WeightError` where there is not one positive finite factor a frequency.
     """
     if len(factors) != len(rope.inv_freq):
         raise WeightError(

@@ -55,8 +55,7 @@ class WeightFile:
 def read_map(path: Path) -> mmap.mmap:
     """Map a whole file for reading.
 
-    Raises:
-        WeightError: The file cannot be opened or holds nothing.
+    Raises `WeightError` where the file cannot be opened or holds nothing.
     """
     try:
         with path.open("rb") as file:
@@ -76,8 +75,7 @@ class Maps:
     def raw(self, info: TensorInfo) -> NDArray[np.uint8]:
         """The tensor's bytes [nbytes], a view that cannot be written.
 
-        Raises:
-            WeightError: The file became shorter after its header was read.
+        Raises `WeightError` where the file became shorter after its header was read.
         """
         whole = self._maps.get(info.path)
         if whole is None:
