@@ -1,0 +1,200 @@
+"""Manifest ops made from kernels: one op for each kernel at each set of literal sizes.
+
+An op's interface holds what differs from call to call (buffers, states, a row count that is a var);
+sizes are literals of its launch, since a grid may name vars but not parameters.
+"""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bedstone.build.operands import (
+    Count,
+    Elements,
+    Frequencies,
+    Int,
+    Operand,
+    Operands,
+    Real,
+    Size,
+)
+from bedstone.errors import CallerError
+from bedstone.library.kernel import Extent, Kernel, Param, Shared
+from bedstone.spec.manifest import (
+    F32,
+    I32,
+    Add,
+    Arg,
+    BufferParam,
+    Call,
+    CeilDiv,
+    Expr,
+    ExprArg,
+    Impl,
+    KernelLaunch,
+    LaunchArg,
+    Mul,
+    Op,
+    Pack,
+    PackField,
+    ParamArg,
+    ParamType,
+    ScalarParam,
+    StateParam,
+    VarArg,
+)
+
+Place = Callable[[Operand], Arg]
+"""Where a buffer or state operand lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the numbers of a program are: its full row count and the var that lowers it, if any."""
+
+    rows: int
+    rows_var: str | None
+    page: int
+    pages_width: int
+
+    def number(self, operand: Operand) -> Expr | float:
+        """The value of a scalar operand: a literal, or an expression of the rows var."""
+        match operand:
+            case Int(value) | Real(value):
+                return value
+            case Size(of):
+                return self.page if of == "page" else self.pages_width
+            case Count(rows):
+                return self._count(rows)
+            case Elements(rows, width):
+                count = self._count(rows)
+                return count * width if isinstance(count, int) else Mul(count, width)
+            case _:
+                raise CallerError(f"operand `{operand}` is memory, expected a number")
+
+    def _count(self, rows: int) -> int | str:
+        return rows if self.rows_var is None or rows != self.rows else self.rows_var
+
+
+@dataclass(slots=True)
+class OpTable:
+    """The ops of a manifest so far, and the modules their launches need."""
+
+    ops: dict[str, Op] = field(default_factory=dict)
+    modules: dict[str, Kernel] = field(default_factory=dict)
+
+    def call(self, kernel: Kernel, operands: Operands, sizes: Sizes, place: Place) -> Call:
+        """Bind `operands` to `kernel`, adding its op where no equal one stands yet.
+
+        Raises:
+            CallerError: The kernel has a parameter that `operands` does not give.
+        """
+        interface: list[ParamType] = []
+        launch_args: list[LaunchArg] = []
+        args: list[Arg] = []
+        for param in kernel.params:
+            bound = _bind(_given(kernel, param, operands), param.type, sizes, place)
+            if isinstance(bound, I32 | F32 | Pack):
+                launch_args.append(bound)
+            else:
+                launch_args.append(ParamArg(len(interface)))
+                interface.append(param.type)
+                args.append(bound)
+        numbers = _numbers(kernel, operands, sizes)
+        launch = KernelLaunch(
+            module=kernel.module,
+            entry=kernel.entry,
+            block=(1, 1, 1),
+            grid=_grid(kernel.grid, numbers),
+            params=tuple(param.type for param in kernel.params),
+            shared_mem=None if kernel.shared is None else _shared(kernel.shared, numbers),
+            args=tuple(launch_args),
+        )
+        op = Op(tuple(interface), Impl((launch,)))
+        self.modules.setdefault(kernel.module, kernel)
+        return Call(self._name(kernel.entry, numbers, op), tuple(args))
+
+    def _name(self, entry: str, numbers: dict[str, Expr], op: Op) -> str:
+        """`entry/k576/n1536`, told apart by a number where other literals differ."""
+        base = "/".join((entry, *(f"{k}{v}" for k, v in numbers.items() if _is_size(k, v))))
+        name, again = base, 1
+        while self.ops.setdefault(name, op) != op:
+            again += 1
+            name = f"{base}#{again}"
+        return name
+
+
+_SIZE_NAMES = frozenset({"rows", "width", "k", "n", "n0", "n1", "n2", "heads", "groups", "count"})
+
+
+def _is_size(name: str, value: Expr) -> bool:
+    return name in _SIZE_NAMES and isinstance(value, int | str)
+
+
+def _given(kernel: Kernel, param: Param, operands: Operands) -> Operand:
+    operand = operands.get(param.name)
+    if operand is None:
+        raise CallerError(
+            f"kernel `{kernel.entry}` takes `{param.name}`, the launch gives {sorted(operands)}"
+        )
+    return operand
+
+
+def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 | F32 | Pack | Arg:
+    """A literal of the launch, or the argument that each call gives."""
+    if isinstance(kind, BufferParam | StateParam):
+        return place(operand)
+    if isinstance(operand, Frequencies):
+        return _floats(operand.inv_freq)
+    match sizes.number(operand):
+        case float(value):
+            return F32(value)
+        case int(value):
+            return I32(value)
+        case str(value):
+            return VarArg(value)
+        case expr:
+            return ExprArg(expr)
+
+
+def _floats(values: tuple[float, ...]) -> Pack:
+    """An array of f32 passed by value."""
+    rounded = struct.unpack(f"<{len(values)}f", struct.pack(f"<{len(values)}f", *values))
+    fields = tuple(PackField(4 * i, F32(value)) for i, value in enumerate(rounded))
+    return Pack(4 * len(values), fields)
+
+
+def _numbers(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Expr]:
+    """The integer parameters, by name: what grids, scratch and an op's name are made from."""
+    values = {
+        param.name: sizes.number(operands[param.name])
+        for param in kernel.params
+        if isinstance(param.type, ScalarParam)
+    }
+    return {name: value for name, value in values.items() if not isinstance(value, float)}
+
+
+def _grid(
+    extents: tuple[Extent, Extent, Extent], numbers: dict[str, Expr]
+) -> tuple[Expr, Expr, Expr]:
+    x, y, z = (_extent(extent, numbers) for extent in extents)
+    return x, y, z
+
+
+def _extent(extent: Extent, numbers: dict[str, Expr]) -> Expr:
+    if extent.param is None:
+        return 1
+    value = numbers[extent.param]
+    if isinstance(value, int):
+        return -(-value // extent.per)
+    return value if extent.per == 1 else CeilDiv(value, extent.per)
+
+
+def _shared(shared: Shared, numbers: dict[str, Expr]) -> Expr:
+    total: Expr = shared.bytes
+    for name, per in shared.per:
+        value = numbers[name]
+        term: Expr = value * per if isinstance(value, int) else Mul(value, per)
+        both_known = isinstance(total, int) and isinstance(term, int)
+        total = total + term if both_known else Add(total, term)  # type: ignore[operator]
+    return total

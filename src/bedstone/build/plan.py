@@ -1,0 +1,83 @@
+"""From an open checkpoint to schedules and a manifest: the pure half of a compile."""
+
+from dataclasses import dataclass
+
+from bedstone.build.emit import Emission, Forms, Naming, emit
+from bedstone.checkpoint import Checkpoint
+from bedstone.errors import CallerError
+from bedstone.graph.step import FormName, StepGraph
+from bedstone.lane.cpu import CpuShim
+from bedstone.lane.plan import plan as lower
+from bedstone.lane.schedule import MAX_CHUNK, Numerics, Schedule
+from bedstone.library.catalog import cpu_kernels
+from bedstone.models import constants, step_graph
+
+MOST_CONTEXT = 32768
+"""Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller chooses: how products are computed, and how many positions are served.
+
+    `context` None takes the checkpoint's own, at most `MOST_CONTEXT`; `held` names rules of the
+    lane to hold back.
+    """
+
+    numerics: Numerics = "quantized"
+    context: int | None = None
+    held: tuple[str, ...] = ()
+
+
+def served_context(checkpoint: Checkpoint, options: Options) -> int:
+    """The positions of the longest sequence.
+
+    Raises:
+        CallerError: `options` asks for none, or for more than the model has.
+    """
+    most = checkpoint.config.context
+    if options.context is None:
+        return min(most, MOST_CONTEXT)
+    if not 1 <= options.context <= most:
+        raise CallerError(
+            f"context {options.context} is outside what `{checkpoint.reference}` serves: 1 to {most}"
+        )
+    return options.context
+
+
+def plan_form(checkpoint: Checkpoint, form: FormName, options: Options) -> Schedule:
+    """The schedule of one form of the checkpoint's step."""
+    graph = form_graph(checkpoint, form, served_context(checkpoint, options))
+    return lower(
+        graph, numerics=options.numerics, held=options.held, shim=CpuShim(cpu_kernels())
+    )
+
+
+def form_graph(checkpoint: Checkpoint, form: FormName, context: int) -> StepGraph:
+    """The step graph of one form; a chunk takes up to `MAX_CHUNK` rows, as many as `tokens` says."""
+    config = checkpoint.config
+    chunk = form == "chunk"
+    return step_graph(
+        config,
+        form,
+        rows=min(MAX_CHUNK, context) if chunk else 1,
+        capacity=context,
+        row_param="tokens" if chunk else None,
+        formats={name: checkpoint.tensor(name).format for name in constants(config)},
+    )
+
+
+def plan_manifest(checkpoint: Checkpoint, options: Options) -> tuple[Forms, Emission]:
+    """Every form's schedule, and the manifest they become."""
+    forms = Forms(
+        decode=plan_form(checkpoint, "decode", options),
+        chunk=plan_form(checkpoint, "chunk", options),
+    )
+    consts = forms.chunk.consts | forms.decode.consts  # type: ignore[operator]
+    naming = Naming(
+        model=checkpoint.config.name,
+        vocab=checkpoint.config.vocab,
+        context=served_context(checkpoint, options),
+        own={name: checkpoint.own_name(name) for name in consts},
+    )
+    return forms, emit(forms, naming, cpu_kernels())
