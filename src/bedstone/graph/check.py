@@ -1,16 +1,16 @@
 """The checker of a StepGraph: every problem at once, or one error that names them.
 
-A rule is a row: `GRAPH_RULES` look at the graph as a whole, `op_problem` at one op with what is
-known where it stands. One cause gives one problem: an op that reads an unknown name is not looked
-at further, and neither is one that hangs on it.
+A rule is a row: `GRAPH_RULES` look at the graph as a whole, `shape_rows` and `attribute_rows` at
+one op with what is known where it stands. One cause gives one problem: where the shape of an op's
+result is in doubt, what hangs on it is not looked at.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bedstone.errors import CallerError
-from bedstone.graph.check_ops import Scope, op_problem
-from bedstone.graph.check_whole import GRAPH_RULES
+from bedstone.graph.check_ops import Rows, Scope, attribute_rows, shape_rows
+from bedstone.graph.check_whole import GRAPH_RULES, const_problem
 from bedstone.graph.infer import declared, result
 from bedstone.graph.refs import reads
 from bedstone.graph.step import Op, Set, StepGraph
@@ -47,22 +47,36 @@ def check(graph: StepGraph) -> list[Problem]:
 
 
 def _ops(graph: StepGraph) -> Iterator[Problem]:
-    scope = Scope(graph, declared(graph), {name: name for name in graph.tables})
-    made: set[str] = set()
+    sound = {name: c for name, c in graph.consts.items() if const_problem(c) is None}
+    known = declared(replace(graph, consts=sound))
+    scope = Scope(graph, known, {name: name for name in graph.tables})
+    made = known.keys() | graph.consts.keys()
     for op in graph.ops:
         names = set(reads(op))
-        unknown = sorted(names - scope.known.keys() - made)
-        yield from (Problem("ref", op.out, _unknown(graph, name)) for name in unknown)
-        if names <= scope.known.keys():
-            yield from _stale(op, scope)
-            message = op_problem(op, scope)
-            if message is not None:
-                yield Problem(type(op).__name__.lower(), op.out, message)
-            scope.known[op.out] = result(op, scope.known)
-            yield from _value(graph, op, scope)
+        yield from (Problem("ref", op.out, _unknown(graph, n)) for n in sorted(names - made))
+        yield from _stale(op, scope)
+        if names <= known.keys():
+            yield from _op(op, scope)
         if isinstance(op, Set):
             scope.write(op)
         made.add(op.out)
+
+
+def _op(op: Op, scope: Scope) -> Iterator[Problem]:
+    """The op's own problem; its result becomes known unless its shape is in doubt."""
+    shape = _first_broken(shape_rows(op, scope))
+    message = shape or _first_broken(attribute_rows(op, scope))
+    if message is not None:
+        yield Problem(type(op).__name__.lower(), op.out, message)
+    if shape is None:
+        found = scope.known[op.out] = result(op, scope.known)
+        stated = scope.graph.values.get(op.out)
+        if scope.graph.values and stated != found:
+            yield Problem("values", op.out, f"`values` says {stated}, the op makes {found}")
+
+
+def _first_broken(rows: Rows) -> str | None:
+    return next((message for holds, message in rows if not holds), None)
 
 
 def _unknown(graph: StepGraph, name: str) -> str:
@@ -76,9 +90,3 @@ def _stale(op: Op, scope: Scope) -> Iterator[Problem]:
         if table is not None and scope.latest.get(table, table) != name:
             newer = scope.latest[table]
             yield Problem("version", op.out, f"reads `{name}` after `{newer}` overwrote its rows")
-
-
-def _value(graph: StepGraph, op: Op, scope: Scope) -> Iterator[Problem]:
-    stated, found = graph.values.get(op.out), scope.known[op.out]
-    if graph.values and stated != found:
-        yield Problem("values", op.out, f"`values` says {stated}, the op makes {found}")

@@ -1,14 +1,15 @@
 """What each op of a StepGraph asks of its inputs and attributes, as rows of (holds, message).
 
-The first row that does not hold is the op's problem: later rows may lean on it.
+The first row of an op that does not hold is its problem: later rows may lean on it.
 """
 
 import math
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import assert_never, get_args
 
 from bedstone.graph.step import (
     Act,
+    ActFn,
     Add,
     ArgMax,
     AtParam,
@@ -19,6 +20,7 @@ from bedstone.graph.step import (
     Norm,
     Op,
     Rope,
+    RopeKind,
     Row,
     RowSel,
     Scale,
@@ -74,27 +76,23 @@ class Scope:
         return found == width, f"rows of `{name}` hold {found} values, not {width}"
 
 
-def op_problem(op: Op, scope: Scope) -> str | None:
-    """The first thing wrong with `op`, whose reads are all known; None where nothing is."""
-    return next((message for holds, message in _rows(op, scope) if not holds), None)
-
-
-def _rows(op: Op, scope: Scope) -> Rows:
+def shape_rows(op: Op, scope: Scope) -> Rows:
+    """What the shape of the op's result leans on: the kinds and shapes of its inputs."""
     match op:
         case Embed() | Norm() | Linear():
             rows = _weighted(op, scope)
         case Add() | Mul():
             rows = _pair(op, scope)
-        case Act() | Scale() | Softcap():
-            rows = [scope.value(op.x), *_elementwise(op)]
+        case Act() | Scale() | Softcap() | Row() | ArgMax():
+            rows = [scope.value(op.x)]
         case Rope():
-            rows = _rope(op, scope)
-        case Row() | Set():
-            rows = _placed(op, scope)
+            heads = (op.heads >= 1 and op.head_dim >= 1, f"turns {op.heads} heads of {op.head_dim}")
+            rows = [scope.value(op.x), heads, scope.wide(op.x, op.heads * op.head_dim)]
+        case Set():
+            width = scope.known[op.table].width
+            rows = [scope.table(op.table), scope.value(op.x), scope.wide(op.x, width)]
         case Attention():
-            rows = _attention(op, scope)
-        case ArgMax():
-            rows = _argmax(op, scope)
+            rows = _attention_shapes(op, scope)
         case _:
             assert_never(op)
     return rows
@@ -104,27 +102,20 @@ def _weighted(op: Embed | Norm | Linear, scope: Scope) -> Rows:
     match op:
         case Embed():
             ids = op.ids in scope.graph.carried
-            return [(ids, f"`{op.ids}` carries no ids"), scope.const(op.table, 2)]
+            rows = [(ids, f"`{op.ids}` carries no ids"), scope.const(op.table, 2)]
         case Norm():
-            return [*_norm(op, scope), scope.const(op.w, 1), scope.wide(op.w, op.unit)]
+            width = scope.known[op.x].width
+            whole = op.unit >= 1 and width % op.unit == 0
+            units = (whole, f"units of {op.unit} do not divide {width} values")
+            rows = [scope.value(op.x), units, scope.const(op.w, 1), scope.wide(op.w, op.unit)]
         case Linear():
-            rows = [
-                scope.value(op.x),
-                scope.const(op.w, 2),
-                scope.wide(op.x, scope.known[op.w].width),
-            ]
+            w = scope.known[op.w]
+            rows = [scope.value(op.x), scope.const(op.w, 2), scope.wide(op.x, w.width)]
             if op.bias is not None:
-                rows += [scope.const(op.bias, 1), scope.wide(op.bias, scope.known[op.w].rows)]
-            return rows
-
-
-def _norm(op: Norm, scope: Scope) -> Rows:
-    width = scope.known[op.x].width
-    return [
-        scope.value(op.x),
-        (math.isfinite(op.eps) and op.eps >= 0, f"eps {op.eps} is not zero or a positive number"),
-        (op.unit >= 1 and width % op.unit == 0, f"units of {op.unit} do not divide {width} values"),
-    ]
+                rows += [scope.const(op.bias, 1), scope.wide(op.bias, w.rows)]
+        case _:
+            assert_never(op)
+    return rows
 
 
 def _pair(op: Add | Mul, scope: Scope) -> Rows:
@@ -136,15 +127,54 @@ def _pair(op: Add | Mul, scope: Scope) -> Rows:
     return [scope.value(op.a), scope.value(op.b), (same, shapes)]
 
 
-def _elementwise(op: Act | Scale | Softcap) -> Rows:
+def _attention_shapes(op: Attention, scope: Scope) -> Rows:
+    heads, groups, k, v = op.heads, op.groups, scope.known[op.k], scope.known[op.v]
+    sizes = f"has {heads} heads over {groups} groups of keys {op.dk} and values {op.dv} wide"
+    return [
+        (min(heads, groups, op.dk, op.dv) >= 1, sizes),
+        (groups >= 1 and heads % groups == 0, f"{heads} heads do not divide over {groups} groups"),
+        scope.value(op.q),
+        scope.wide(op.q, heads * op.dk),
+        scope.table(op.k),
+        scope.wide(op.k, groups * op.dk),
+        scope.table(op.v),
+        scope.wide(op.v, groups * op.dv),
+        (k.rows == v.rows, f"`{op.k}` has room for {k.rows} rows but `{op.v}` for {v.rows}"),
+    ]
+
+
+def attribute_rows(op: Op, scope: Scope) -> Rows:
+    """What else an op asks for, where its shapes are right."""
+    match op:
+        case Norm():
+            holds = math.isfinite(op.eps) and op.eps >= 0
+            rows = [(holds, f"eps {op.eps} is neither zero nor positive and finite")]
+        case Act() | Scale() | Softcap():
+            rows = [_elementwise(op)]
+        case Rope():
+            rows = _rope(op, scope)
+        case Row():
+            rows = _selected(op.at, 1, scope.known[op.x].rows, scope)
+        case Set():
+            rows = _selected(op.at, scope.known[op.x].rows, scope.known[op.table].rows, scope)
+        case Attention():
+            rows = _attention(op, scope)
+        case ArgMax():
+            rows = _argmax(op, scope)
+        case _:
+            rows = []
+    return rows
+
+
+def _elementwise(op: Act | Scale | Softcap) -> tuple[bool, str]:
     match op:
         case Act():
-            known = op.fn in ("silu", "gelu_tanh", "sigmoid", "softplus")
-            return [(known, f"function `{op.fn}` is none of silu, gelu_tanh, sigmoid, softplus")]
+            known = op.fn in get_args(ActFn)
+            return known, f"function `{op.fn}` is none of {', '.join(get_args(ActFn))}"
         case Scale():
-            return [(math.isfinite(op.by), f"factor {op.by} is not finite")]
+            return math.isfinite(op.by), f"factor {op.by} is not finite"
         case Softcap():
-            return [_cap(op.cap)]
+            return _cap(op.cap)
 
 
 def _cap(cap: float) -> tuple[bool, str]:
@@ -156,26 +186,13 @@ def _rope(op: Rope, scope: Scope) -> Rows:
     table = scope.graph.ropes.get(op.rope)
     pairs = 0 if table is None else len(table.inv_freq)
     return [
-        scope.value(op.x),
-        (op.kind in ("neox", "pair"), f"kind `{op.kind}` is neither neox nor pair"),
-        (op.heads >= 1 and op.head_dim >= 1, f"turns {op.heads} heads of {op.head_dim}"),
-        scope.wide(op.x, op.heads * op.head_dim),
+        (op.kind in get_args(RopeKind), f"kind `{op.kind}` is neither neox nor pair"),
         (0 < op.rot <= op.head_dim, f"turns {op.rot} values of a head of {op.head_dim}"),
         (op.rot % 2 == 0, f"turns {op.rot} values, which are no whole pairs"),
         (table is not None, f"`{op.rope}` is no rope table"),
         (pairs == op.rot // 2, f"`{op.rope}` has {pairs} frequencies for {op.rot // 2} pairs"),
         scope.param(op.pos),
     ]
-
-
-def _placed(op: Row | Set, scope: Scope) -> Rows:
-    match op:
-        case Row():
-            return [scope.value(op.x), *_selected(op.at, 1, scope.known[op.x].rows, scope)]
-        case Set():
-            table, x = scope.known[op.table], scope.known[op.x]
-            into = [scope.table(op.table), scope.value(op.x), scope.wide(op.x, table.width)]
-            return [*into, *_selected(op.at, x.rows, table.rows, scope)]
 
 
 def _selected(at: RowSel, rows: int, room: int, scope: Scope) -> Rows:
@@ -187,17 +204,7 @@ def _selected(at: RowSel, rows: int, room: int, scope: Scope) -> Rows:
 
 
 def _attention(op: Attention, scope: Scope) -> Rows:
-    heads, groups = op.heads, op.groups
     rows = [
-        (min(heads, groups, op.dk, op.dv) >= 1, f"has {heads} heads of {op.dk}, {groups} groups"),
-        (groups >= 1 and heads % groups == 0, f"{heads} heads do not divide over {groups} groups"),
-        scope.value(op.q),
-        scope.wide(op.q, heads * op.dk),
-        scope.table(op.k),
-        scope.wide(op.k, groups * op.dk),
-        scope.table(op.v),
-        scope.wide(op.v, groups * op.dv),
-        (scope.known[op.k].rows == scope.known[op.v].rows, "keys and values differ in capacity"),
         scope.param(op.pos),
         (math.isfinite(op.scale) and op.scale > 0, f"scale {op.scale} is not positive and finite"),
         (op.window is None or op.window >= 1, f"window {op.window} lets nothing through"),
@@ -208,7 +215,5 @@ def _attention(op: Attention, scope: Scope) -> Rows:
 def _argmax(op: ArgMax, scope: Scope) -> Rows:
     graph, rows = scope.graph, scope.known[op.x].rows
     wanted = graph.rows if graph.form == "batch" else 1
-    return [
-        scope.value(op.x),
-        (rows == wanted, f"closes {rows} rows, but a {graph.form} step has {wanted} sequences"),
-    ]
+    message = f"closes {rows} rows, but a {graph.form} step has {wanted} sequences"
+    return [(rows == wanted, message)]

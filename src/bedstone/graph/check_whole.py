@@ -6,9 +6,9 @@ Each yields the name at fault and what is wrong with it.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from typing import Protocol, get_args
 
-from bedstone.graph.step import ArgMax, Const, StepGraph
+from bedstone.graph.step import ArgMax, Const, FormName, StepGraph
 from bedstone.spec.dtype import FORMATS
 
 Broken = Iterator[tuple[str, str]]
@@ -20,13 +20,13 @@ class _Named(Protocol):
 
 
 def _form(graph: StepGraph) -> Broken:
-    if graph.form not in ("decode", "chunk", "batch"):
-        yield graph.model, f"form `{graph.form}` is none of decode, chunk, batch"
     if graph.rows < 1:
         yield graph.model, f"takes {graph.rows} rows, not one or more"
-    if graph.form == "decode" and graph.rows > 1:
+    if graph.form not in get_args(FormName):
+        yield graph.model, f"form `{graph.form}` is none of {', '.join(get_args(FormName))}"
+    elif graph.form == "decode" and graph.rows > 1:
         yield graph.model, f"a decode step takes one row, not {graph.rows}"
-    if graph.row_param is not None and graph.form != "chunk":
+    elif graph.row_param is not None and graph.form != "chunk":
         yield graph.model, f"only a chunk has variable rows, not a {graph.form} step"
 
 
@@ -55,12 +55,13 @@ def _params(graph: StepGraph) -> Broken:
 
 def _consts(graph: StepGraph) -> Broken:
     for const in graph.consts.values():
-        message = _const(const)
+        message = const_problem(const)
         if message is not None:
             yield const.name, message
 
 
-def _const(const: Const) -> str | None:
+def const_problem(const: Const) -> str | None:
+    """What is wrong with a declared constant, None where nothing is."""
     shape, form = list(const.shape), FORMATS.get(const.format)
     if form is None:
         return f"format `{const.format}` is none of {', '.join(FORMATS)}"
