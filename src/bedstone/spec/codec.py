@@ -6,13 +6,14 @@ out, numbers in their fewest digits; equal manifests have equal bytes.
 """
 
 from bedstone.spec.constants import expand
-from bedstone.spec.decode import MisfitError, decoder
+from bedstone.spec.decode import decoder
 from bedstone.spec.encode import encoder
 from bedstone.spec.fault import Fault, ParseError, found, pointer
 from bedstone.spec.grammar import MANIFEST
 from bedstone.spec.manifest import Manifest
+from bedstone.spec.misfit import MisfitError
 from bedstone.spec.schema import schema
-from bedstone.spec.text import parse_json, require_shallow
+from bedstone.spec.text import parse_json, require_json
 
 __all__ = ["parse", "parse_value", "schema", "serialize"]
 
@@ -24,19 +25,14 @@ _SECTIONS = {"constants", "vars", "states", "buffers", "modules", "ops", "progra
 def parse(text: bytes | str) -> Manifest:
     """The manifest of a text (UTF-8 where bytes), which is untrusted.
 
-    Raises:
-        ParseError: the text is no manifest; the error's `fault` says where and why.
+    A text that is no manifest is a `ParseError`, whose `fault` says where and why.
     """
     return _typed(parse_json(text))
 
 
 def parse_value(value: object) -> Manifest:
-    """The manifest of an already decoded JSON value.
-
-    Raises:
-        ParseError: the value is no manifest; the error's `fault` says where and why.
-    """
-    require_shallow(value)
+    """The manifest of an already decoded JSON value; refused as `parse` refuses a text."""
+    require_json(value)
     return _typed(value)
 
 
@@ -51,8 +47,8 @@ def _typed(value: object) -> Manifest:
         raise ParseError(Fault("P3", "", (), message))
     try:
         manifest: Manifest = _decode(expand(value))
-    except MisfitError as misfit:
-        raise ParseError(_fault(misfit)) from None
+    except MisfitError as error:
+        raise ParseError(_fault(error)) from None
     return manifest
 
 

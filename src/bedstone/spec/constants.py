@@ -37,8 +37,7 @@ Places = tuple[Shape, ...]
 def expand(manifest: dict[str, Any]) -> dict[str, Any]:
     """`manifest` without `constants`, their names replaced by their numbers.
 
-    Raises:
-        ParseError: rule C1, C2, C3 or C7.
+    A `ParseError` of rule C1, C2 or C3 where `constants` is bad, of C7 where a name has no number.
     """
     if "constants" not in manifest:
         return manifest

@@ -5,14 +5,14 @@ misfit is; each container it passes on its way out adds its key or index, so a v
 nothing for paths.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from bedstone.spec import scalar
 from bedstone.spec.fault import found, shown
 from bedstone.spec.grammar import DEFINITIONS
-from bedstone.spec.number import round_f32
-from bedstone.spec.param import parse_param
+from bedstone.spec.misfit import MisfitError, backticked, misfit
+from bedstone.spec.scalar import Decoder
 from bedstone.spec.shape import (
     Boolean,
     ByField,
@@ -27,119 +27,16 @@ from bedstone.spec.shape import (
     Positional,
     Record,
     Ref,
-    Row,
     Shape,
     Table,
     Text,
     Wrap,
 )
 
-Decoder = Callable[[object], Any]
-
-
-class MisfitError(Exception):
-    """A value that does not fit its shape; `trail` holds keys and indices, innermost first."""
-
-    def __init__(self, rule: str, message: str) -> None:
-        super().__init__(rule, message)
-        self.rule = rule
-        self.message = message
-        self.trail: list[str | int] = []
-
 
 def decoder(shape: Shape) -> Decoder:
     """The function that decodes values of `shape` or raises `MisfitError`."""
     return _MAKE[type(shape)](shape)
-
-
-def _misfit(expected: str, value: object) -> NoReturn:
-    """Refuse a value of the wrong kind or range (P6), or a `null` that is not absence (P10)."""
-    rule = "P10" if value is None else "P6"
-    raise MisfitError(rule, f"expected {expected}, found {found(value)}")
-
-
-def _backticked(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
-
-
-# --- scalars ---------------------------------------------------------------------------------
-
-
-def _integer(shape: Integer) -> Decoder:
-    low, high = shape.low, shape.high
-    expected = f"an integer from {low} to {high}"
-
-    def decode(value: object) -> int:
-        if type(value) is int and low <= value <= high:
-            return value
-        _misfit(expected, value)
-
-    return decode
-
-
-def _number(shape: Number) -> Decoder:
-    rounded = round_f32 if shape.single else float
-    expected = "a number within float32" if shape.single else "a finite number"
-
-    def decode(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            _misfit("a number", value)
-        try:
-            number = rounded(value)
-        except OverflowError:
-            _misfit(expected, value)
-        if not math.isfinite(number):
-            _misfit(expected, value)
-        return number
-
-    return decode
-
-
-def _text(_shape: Text) -> Decoder:
-    def decode(value: object) -> str:
-        if type(value) is str:
-            return value
-        _misfit("a string", value)
-
-    return decode
-
-
-def _boolean(_shape: Boolean) -> Decoder:
-    def decode(value: object) -> bool:
-        if value is True or value is False:
-            return value
-        _misfit("a boolean", value)
-
-    return decode
-
-
-def _choice(shape: Choice) -> Decoder:
-    words = {word: word for word in shape.words}
-    expected = f"one of {_backticked(words)}"
-
-    def decode(value: object) -> str:
-        if type(value) is not str:
-            if type(value) is dict:
-                raise MisfitError("P11", f"expected {expected} as a string, found an object")
-            _misfit(expected, value)
-        word = words.get(value)
-        if word is None:
-            raise MisfitError(shape.rule, f"expected {expected}, found `{shown(value)}`")
-        return word
-
-    return decode
-
-
-def _param(_shape: Param) -> Decoder:
-    def decode(value: object) -> object:
-        if type(value) is not str:
-            _misfit("a parameter type as a string", value)
-        try:
-            return parse_param(value)
-        except ValueError as error:
-            raise MisfitError("P8", str(error)) from None
-
-    return decode
 
 
 # --- arrays ----------------------------------------------------------------------------------
@@ -151,13 +48,13 @@ def _list(shape: List) -> Decoder:
 
     def decode(value: object) -> tuple[Any, ...]:
         if type(value) is not list or (length is not None and len(value) != length):
-            _misfit(expected, value)
+            misfit(expected, value)
         items = []
         try:
             for element in value:
                 items.append(item(element))
-        except MisfitError as misfit:
-            misfit.trail.append(len(items))
+        except MisfitError as error:
+            error.trail.append(len(items))
             raise
         return tuple(items)
 
@@ -170,13 +67,13 @@ def _positional(shape: Positional) -> Decoder:
 
     def decode(value: object) -> object:
         if type(value) is not list or len(value) != len(decoders):
-            _misfit(expected, value)
+            misfit(expected, value)
         items: list[Any] = []
         try:
             for item, element in zip(decoders, value, strict=True):
                 items.append(item(element))
-        except MisfitError as misfit:
-            misfit.trail.append(len(items))
+        except MisfitError as error:
+            error.trail.append(len(items))
             raise
         return tuple(items) if shape.type is tuple else shape.type(*items)
 
@@ -191,13 +88,13 @@ def _table(shape: Table) -> Decoder:
 
     def decode(value: object) -> dict[str, Any]:
         if type(value) is not dict:
-            _misfit("an object", value)
+            misfit("an object", value)
         table = {}
         for name in sorted(value):
             try:
                 table[name] = item(value[name])
-            except MisfitError as misfit:
-                misfit.trail.append(name)
+            except MisfitError as error:
+                error.trail.append(name)
                 raise
         return table
 
@@ -206,56 +103,34 @@ def _table(shape: Table) -> Decoder:
 
 def _record(shape: Record) -> Decoder:
     rows = {row.name: (row.attribute, decoder(row.shape), row.nullable) for row in shape.rows}
-    names = _backticked(rows)
     required = frozenset(row.attribute for row in shape.rows if row.required)
     title = shape.type.__name__
-    make = shape.type
+    rest = None if shape.flat is None else (shape.flat.attribute, decoder(shape.flat.shape))
 
     def decode(value: object) -> object:
         if type(value) is not dict:
             _refuse_record(title, value)
         members = {}
+        unknown = {}
         for name, member in value.items():
             row = rows.get(name)
             if row is None:
-                raise MisfitError("P4", f"unknown field `{shown(name)}`: expected one of {names}")
+                unknown[name] = member
+                continue
             attribute, decode_member, nullable = row
             if member is None and nullable:
                 continue
             try:
                 members[attribute] = decode_member(member)
-            except MisfitError as misfit:
-                misfit.trail.append(name)
+            except MisfitError as error:
+                error.trail.append(name)
                 raise
+        if rest is not None:
+            members[rest[0]] = rest[1](unknown)
+        elif unknown:
+            _refuse_field(next(iter(unknown)), rows)
         if not required <= members.keys():
-            raise _missing(shape.rows, members)
-        return make(**members)
-
-    return decode if shape.flat is None else _flattened(shape, shape.flat)
-
-
-def _flattened(shape: Record, flat: Row) -> Decoder:
-    """A record that shares its object with the record in its `flat` row."""
-    own = {row.name: row for row in shape.rows}
-    decoders = {row.name: decoder(row.shape) for row in shape.rows}
-    rest = decoder(flat.shape)
-
-    def decode(value: object) -> object:
-        if type(value) is not dict:
-            _refuse_record(shape.type.__name__, value)
-        members = {}
-        for name, row in own.items():
-            member = value.get(name)
-            if name not in value or (member is None and row.nullable):
-                continue
-            try:
-                members[row.attribute] = decoders[name](member)
-            except MisfitError as misfit:
-                misfit.trail.append(name)
-                raise
-        members[flat.attribute] = rest({k: v for k, v in value.items() if k not in own})
-        if any(row.required and row.attribute not in members for row in shape.rows):
-            raise _missing(shape.rows, members)
+            _refuse_absence(shape, members)
         return shape.type(**members)
 
     return decode
@@ -264,12 +139,17 @@ def _flattened(shape: Record, flat: Row) -> Decoder:
 def _refuse_record(title: str, value: object) -> NoReturn:
     if type(value) is list:
         raise MisfitError("P11", f"expected `{title}` as an object, found an array of {len(value)}")
-    _misfit(f"`{title}` as an object", value)
+    misfit(f"`{title}` as an object", value)
 
 
-def _missing(rows: Iterable[Row], members: dict[str, Any]) -> MisfitError:
-    missing = [row.name for row in rows if row.required and row.attribute not in members]
-    return MisfitError("P5", f"missing field {_backticked(missing)}")
+def _refuse_field(name: str, known: Iterable[str]) -> NoReturn:
+    choice = backticked(known)
+    raise MisfitError("P4", f"expected only the fields {choice}, found `{shown(name)}`")
+
+
+def _refuse_absence(shape: Record, members: dict[str, Any]) -> NoReturn:
+    missing = [row.name for row in shape.rows if row.required and row.attribute not in members]
+    raise MisfitError("P5", f"expected a field {backticked(missing)}, found none")
 
 
 def _wrap(shape: Wrap) -> Decoder:
@@ -277,14 +157,13 @@ def _wrap(shape: Wrap) -> Decoder:
 
     def decode(value: object) -> object:
         if type(value) is not dict or tag not in value:
-            _misfit(f"an object with `{tag}`", value)
-        for name in value:
-            if name != tag:
-                raise MisfitError("P4", f"unknown field `{shown(name)}`: expected `{tag}` alone")
+            misfit(f"an object with `{tag}`", value)
+        if len(value) > 1:
+            _refuse_field(next(name for name in value if name != tag), (tag,))
         try:
             return inner(value[tag])
-        except MisfitError as misfit:
-            misfit.trail.append(tag)
+        except MisfitError as error:
+            error.trail.append(tag)
             raise
 
     return decode
@@ -292,15 +171,15 @@ def _wrap(shape: Wrap) -> Decoder:
 
 def _by_tag(shape: ByTag) -> Decoder:
     arms = {tag: decoder(arm) for tag, arm in shape.arms.items()}
-    expected = f"an object with exactly one of {_backticked(arms)}"
+    expected = f"an object with exactly one of {backticked(arms)}"
 
     def decode(value: object) -> object:
         if type(value) is not dict:
             raise MisfitError("P9", f"expected {expected}, found {found(value)}")
         tags = [name for name in value if name in arms]
         if len(tags) != 1:
-            present = _backticked(shown(name) for name in value) or "none"
-            raise MisfitError("P9", f"expected {expected}, found {shown(present)}")
+            present = backticked(shown(name) for name in list(value)[:4]) or "none"
+            raise MisfitError("P9", f"expected {expected}, found {present}")
         return arms[tags[0]](value)
 
     return decode
@@ -309,17 +188,17 @@ def _by_tag(shape: ByTag) -> Decoder:
 def _by_value(shape: ByValue) -> Decoder:
     key = shape.key
     arms = {word: decoder(arm) for word, arm in shape.arms.items()}
-    word_of = decoder(Choice((tuple(arms),)))
+    word_of = scalar.choice(Choice((tuple(arms),)))
 
     def decode(value: object) -> object:
         if type(value) is not dict:
             _refuse_record("Shard", value)
         if key not in value:
-            raise MisfitError("P5", f"missing field `{key}`")
+            raise MisfitError("P5", f"expected a field `{key}`, found none")
         try:
             arm = arms[str(word_of(value[key]))]
-        except MisfitError as misfit:
-            misfit.trail.append(key)
+        except MisfitError as error:
+            error.trail.append(key)
             raise
         return arm({name: member for name, member in value.items() if name != key})
 
@@ -410,12 +289,12 @@ def _ref(shape: Ref) -> Decoder:
 
 
 _MAKE: dict[type, Callable[[Any], Decoder]] = {
-    Integer: _integer,
-    Number: _number,
-    Text: _text,
-    Boolean: _boolean,
-    Choice: _choice,
-    Param: _param,
+    Integer: scalar.integer,
+    Number: scalar.number,
+    Text: scalar.text,
+    Boolean: scalar.boolean,
+    Choice: scalar.choice,
+    Param: scalar.param,
     List: _list,
     Positional: _positional,
     Table: _table,

@@ -17,10 +17,8 @@ def evaluate(expr: Expr, env: Mapping[str, int]) -> int:
     """The value of `expr` with its vars read from `env`.
 
     `ceil_div(e, c)` is `(e + (c - 1)) / c`: its addition is checked like any other, so it can
-    overflow where the quotient would fit. `clamp` saturates and cannot.
-
-    Raises:
-        ExprError: `arithmetic overflow`, `division by zero` or an unknown var.
+    overflow where the quotient would fit. `clamp` saturates and cannot. An `ExprError` says
+    `arithmetic overflow`, `division by zero` or which var is unknown.
     """
     match expr:
         case int():

@@ -12,8 +12,7 @@ _DOUBLE_BITS = 53
 def round_f32(value: float) -> float:
     """The float32 nearest to `value` (ties to even), as a double.
 
-    Raises:
-        OverflowError: `value` rounds to an infinity.
+    An `OverflowError` where that is an infinity.
     """
     if isinstance(value, int):
         value = _sticky(value)

@@ -38,11 +38,7 @@ def pattern() -> str:
 
 
 def parse_param(text: str) -> ParamType:
-    """The parameter type that `text` spells.
-
-    Raises:
-        ValueError: it spells none; the message says what was expected.
-    """
+    """The parameter type that `text` spells; a `ValueError` says why it spells none."""
     word = text.strip(_BLANK)
     scalar = SCALARS.get(word)
     if scalar is not None:

@@ -15,6 +15,7 @@ from bedstone.spec.fault import Fault, ParseError, shown
 DEPTH = 127
 """Containers that may nest."""
 
+_SCALARS = (str, int, float, bool, type(None))
 _LONGEST_INT = len(str(-(2**63)))
 # Possessive, so that no input makes them backtrack or keep a stack.
 _STRING = r'("[^"\\]*+(?:\\.[^"\\]*+)*+")'
@@ -38,8 +39,7 @@ class _DuplicateError(Exception):
 def parse_json(text: bytes | str) -> object:
     """The JSON value of `text` (UTF-8 where bytes).
 
-    Raises:
-        ParseError: rule P1 (not strict JSON) or P2 (a repeated key), with line and column.
+    A `ParseError` of rule P1 (not strict JSON) or P2 (a repeated key) names line and column.
     """
     text = _decoded(text)
     try:
@@ -58,11 +58,7 @@ def parse_json(text: bytes | str) -> object:
 
 
 def require_shallow(value: object) -> None:
-    """Require that `value` nests no more than 127 containers.
-
-    Raises:
-        ParseError: rule P1.
-    """
+    """Require (rule P1) that `value` nests no more than 127 containers."""
     level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(DEPTH):
         level = [
@@ -74,6 +70,27 @@ def require_shallow(value: object) -> None:
         if not level:
             return
     raise _too_deep()
+
+
+def require_json(value: object) -> None:
+    """Require (rule P1) of a value decoded elsewhere that it is a JSON value, shallow enough."""
+    require_shallow(value)
+    nodes = [value]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            _require_names(node)
+            nodes.extend(node.values())
+        elif isinstance(node, list):
+            nodes.extend(node)
+        elif not isinstance(node, _SCALARS):
+            raise ParseError(Fault("P1", "", (), f"expected a JSON value, found {node!r:.60}"))
+
+
+def _require_names(members: dict[object, object]) -> None:
+    for name in members:
+        if type(name) is not str:
+            raise ParseError(Fault("P1", "", (), f"expected strings as keys, found {name!r:.60}"))
 
 
 def _decoded(text: bytes | str) -> str:
