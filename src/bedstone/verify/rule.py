@@ -96,3 +96,8 @@ def rules_of(rows: Rows[Any]) -> Iterator[Rule[Any]]:
 def escape(key: str) -> str:
     """A key as a JSON pointer spells it."""
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in backticks, separated by commas."""
+    return ", ".join(f"`{name}`" for name in names)
