@@ -36,8 +36,9 @@ class Protocol:
     """What a serving loop may do with a manifest.
 
     `rows`, `groups`, `ranks` are the vars of a call. `roles` are the buffers it fills or reads, by
-    name; `page_tables` and `line_tables` those it fills from a sequence's lease; `staged` inputs
-    are none of these, so somebody stages them by name. `shapes` are the calls it may make.
+    name; `page_tables` and `line_tables` those it fills from a sequence's lease. `arrives` are what
+    the stage before of a cut copies in; `staged` inputs are none of these, so somebody stages them
+    by name. `shapes` are the calls it may make.
     `derive` programs run inside loading and `once` programs after it, in this order. `page_tokens`
     is the least number of tokens that is whole pages in every table (None without one).
     """
@@ -48,6 +49,7 @@ class Protocol:
     roles: tuple[Role, ...]
     page_tables: tuple[PageTable, ...]
     line_tables: tuple[LineTable, ...]
+    arrives: tuple[str, ...]
     staged: tuple[str, ...]
     shapes: tuple[Shape, ...]
     chains: tuple[Chain, ...]
@@ -147,6 +149,8 @@ def _read(reading: Reading, rows: AxisVar, groups: AxisVar) -> Protocol:
     manifest, programs = reading.manifest, sorted(reading.manifest.programs.items())
     roles = tuple(filled.role for filled in each_filled(reading) if filled.role)
     known = {role.buffer for role in roles} | table_states(manifest).keys()
+    inputs = {name for name, buffer in manifest.buffers.items() if buffer.kind == "input"}
+    arrives = _arrives(reading)
     pages = page_tables(manifest)
     return Protocol(
         rows=rows,
@@ -155,16 +159,24 @@ def _read(reading: Reading, rows: AxisVar, groups: AxisVar) -> Protocol:
         roles=roles,
         page_tables=pages,
         line_tables=line_tables(manifest, reading.axes),
-        staged=tuple(
-            name
-            for name, buffer in sorted(manifest.buffers.items())
-            if buffer.kind == "input" and name not in known
-        ),
+        arrives=arrives,
+        staged=tuple(sorted(inputs - known - set(arrives))),
         shapes=shapes_of(reading),
         chains=chains_of(reading),
         once=tuple(name for name, program in programs if program.once),
         derive=tuple(name for name, program in programs if program.derive),
         page_tokens=_page_tokens(manifest, pages),
+    )
+
+
+def _arrives(reading: Reading) -> tuple[str, ...]:
+    """What a stage after the first takes from the one before: exported, for that one to write."""
+    if not reading.later_stage:
+        return ()
+    return tuple(
+        name
+        for name, buffer in sorted(reading.manifest.buffers.items())
+        if buffer.kind in {"input", "inout"} and buffer.export
     )
 
 

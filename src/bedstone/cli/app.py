@@ -1,0 +1,68 @@
+"""The table of subcommands, each loaded only when it is called or listed.
+
+What a subcommand needs may be heavy (NumPy, tokenizers, a device), so `bedstone schema` must not
+wait for what `bedstone run` imports; the modules of the light commands import at
+their top, those of the heavy ones may import inside their functions.
+"""
+
+from importlib import import_module, metadata
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bedstone.cli.guard import guarded
+
+COMMANDS = {
+    "verify": "bedstone.cli.verify",
+    "show": "bedstone.cli.show",
+    "cut": "bedstone.cli.cut",
+    "schema": "bedstone.cli.schema",
+}
+"""Each subcommand and the module whose function `command` it is, in the order of the help."""
+
+
+class _Commands(TyperGroup):
+    """A group whose commands are the rows of COMMANDS."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  (click's type moves between releases)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+        if cmd_name not in COMMANDS:
+            return None
+        single = typer.Typer(add_completion=False)
+        single.command(cmd_name)(guarded(import_module(COMMANDS[cmd_name]).command))
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        version = metadata.version("bedstone")
+    except metadata.PackageNotFoundError:
+        version = "(a source tree that is not installed)"
+    print(f"bedstone {version}")
+    raise typer.Exit
+
+
+@app.callback()
+def bedstone(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
+    ] = False,
+) -> None:
+    """Turn a language model into a program that can be checked, then run it."""

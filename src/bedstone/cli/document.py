@@ -1,0 +1,67 @@
+"""The manifest a command line argument stands for: a file, or the one inside a package."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bedstone.errors import ManifestError
+from bedstone.spec.codec import parse
+from bedstone.spec.fault import ParseError
+from bedstone.spec.file import read_manifest
+from bedstone.spec.manifest import Manifest
+from bedstone.spec.package import KERNELS, MANIFEST
+from bedstone.verify import Verified, check, verify
+
+ManifestArgument = Annotated[
+    Path, typer.Argument(metavar="MANIFEST|PACKAGE", help="A manifest, or a compiled package.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A manifest's file; `kernels` is the folder of the package it belongs to, if any."""
+
+    path: Path
+    kernels: Path | None
+
+    @staticmethod
+    def at(path: Path) -> "Document":
+        """The document of a package's folder or of a manifest file."""
+        if path.is_dir():
+            return Document(path / MANIFEST, path / KERNELS)
+        return Document(path, None)
+
+    def parse(self) -> Manifest:
+        """Read the manifest.
+
+        Raises:
+            ParseError: its text is no manifest.
+        """
+        return parse(read_manifest(self.path))
+
+    def require_verified(self) -> Verified:
+        """Read a manifest that keeps every rule.
+
+        Raises:
+            ManifestError: it does not; the message says how many and the first.
+        """
+        try:
+            manifest = self.parse()
+        except ParseError as error:
+            raise ManifestError(f"`{self.path}` is no manifest: {error}") from error
+        faults = check(manifest)
+        if faults:
+            raise ManifestError(
+                f"`{self.path}` breaks {len(faults)} rule(s), the first: {faults[0]}; "
+                f"`bedstone verify` lists them"
+            )
+        return verify(manifest)
+
+
+def print_json(value: Any) -> None:  # noqa: ANN401  (any JSON value)
+    """Print one JSON object."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))

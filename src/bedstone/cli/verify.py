@@ -1,0 +1,110 @@
+"""`bedstone verify`: the verdict on a manifest, its protocol and its kernel files.
+
+Exit 1 says that the manifest or its kernels are rejected. A file that cannot be read, or whose text
+is not JSON at all, is bad input and exits 2: nothing in it was judged.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bedstone.cli.document import Document, JsonOption, ManifestArgument, print_json
+from bedstone.cli.kernels import Folder, ModuleFile, check_modules
+from bedstone.cli.protocol import describe
+from bedstone.errors import ManifestError
+from bedstone.spec.fault import Fault, ParseError
+from bedstone.spec.manifest import Manifest
+from bedstone.verify import check, verify
+from bedstone.verify.protocol import Protocol, check_protocol, protocol
+
+_NOT_JSON = "P1"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found: `manifest` None where the text is none, `protocol` None unless it fits."""
+
+    path: Path
+    manifest: Manifest | None
+    faults: list[Fault]
+    modules: list[ModuleFile]
+    protocol: Protocol | None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing speaks against the manifest."""
+        return not self.faults and all(module.good for module in self.modules)
+
+    def json(self) -> dict[str, Any]:
+        """The JSON object of `--json`."""
+        return {
+            "manifest": str(self.path),
+            "verdict": "accepted" if self.accepted else "rejected",
+            "model": self.manifest.model if self.manifest else None,
+            "faults": [asdict(fault) for fault in self.faults],
+            "modules": [module.json() for module in self.modules],
+            "protocol": asdict(self.protocol) if self.protocol else None,
+        }
+
+
+def command(
+    manifest: ManifestArgument,
+    as_json: JsonOption = False,
+    kernels: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the kernel files are; every one must be there."),
+    ] = None,
+    own_sampler: Annotated[
+        bool, typer.Option("--own-sampler", help="The caller samples; no program need emit tokens.")
+    ] = False,
+) -> None:
+    """Judge a manifest: every broken rule, what a serving loop may do, changed kernel files."""
+    report = judge(Document.at(manifest), kernels, sampled=not own_sampler)
+    if as_json:
+        print_json(report.json())
+    else:
+        print("\n".join(_lines(report)))
+    if not report.accepted:
+        raise typer.Exit(1)
+
+
+def judge(document: Document, kernels: Path | None, *, sampled: bool) -> Report:
+    """Everything there is to say about a manifest and its kernel files.
+
+    Raises:
+        ManifestError: the file cannot be read or is not JSON.
+    """
+    try:
+        manifest = document.parse()
+    except ParseError as error:
+        if error.fault.rule == _NOT_JSON:
+            raise ManifestError(f"`{document.path}`: {error}") from error
+        return Report(document.path, None, [error.fault], [], None)
+    faults = check(manifest)
+    contract = None
+    if not faults and any(program.batch for program in manifest.programs.values()):
+        verified = verify(manifest)
+        faults = check_protocol(verified, sampled=sampled)
+        contract = None if faults else protocol(verified, sampled=sampled)
+    named = kernels or document.kernels
+    folder = Folder(named or document.path.parent, named=named is not None)
+    modules = check_modules(manifest.modules, folder)
+    return Report(document.path, manifest, faults, modules, contract)
+
+
+def _lines(report: Report) -> list[str]:
+    bad = [module for module in report.modules if not module.good]
+    problems = [*map(str, report.faults), *(f"{module} [kernel]" for module in bad)]
+    if problems or report.manifest is None:
+        count = f"{len(problems)} fault{'s' if len(problems) != 1 else ''}"
+        return [f"rejected: {report.path}: {count}", *(f"  {problem}" for problem in problems)]
+    found = sum(module.state == "found" for module in report.modules)
+    lines = [
+        f"accepted: {report.path}: model `{report.manifest.model}`",
+        f"kernels: {found} of {len(report.modules)} files checked",
+    ]
+    if report.protocol is None:
+        return [*lines, "protocol: none; no program declares a `batch`, so only a harness runs it"]
+    return [*lines, "protocol:", *(f"  {line}" for line in describe(report.protocol))]

@@ -1,0 +1,27 @@
+"""A manifest in any form a caller has it, judged."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bedstone.spec.codec import parse, parse_value
+from bedstone.spec.fault import Fault, ParseError
+from bedstone.spec.file import read_manifest
+from bedstone.verify.verdict import check as check_manifest
+
+
+def check(manifest: str | bytes | Mapping[str, object] | Path) -> list[Fault]:
+    """Every fault of a manifest, in a stable order; empty when it is accepted.
+
+    A manifest that does not parse has one fault: parsing stops at the first.
+
+    Args:
+        manifest: Its JSON text, the same text as UTF-8 bytes, the decoded object, or a file's path.
+    """
+    try:
+        if isinstance(manifest, Mapping):
+            parsed = parse_value(manifest)
+        else:
+            parsed = parse(read_manifest(manifest) if isinstance(manifest, Path) else manifest)
+    except ParseError as error:
+        return [error.fault]
+    return check_manifest(parsed)
