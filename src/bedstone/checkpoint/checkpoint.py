@@ -7,18 +7,24 @@ first asked for.
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.checkpoint.config import ModelConfig
 from bedstone.checkpoint.dequant import dequantize
+from bedstone.checkpoint.gguf import GgufFile
 from bedstone.checkpoint.names import EMBEDDING, HEAD, INERT_SUFFIXES, expected_tensors
 from bedstone.checkpoint.tensors import Maps, TensorInfo, WeightFile
 from bedstone.errors import WeightError
+
+if TYPE_CHECKING:
+    from bedstone.checkpoint.chat import ChatTemplate
+    from bedstone.checkpoint.tokenizer import Tokenizer
 
 SHOWN_FAULTS = 50
 """A message lists that many faults and counts the rest."""
@@ -40,18 +46,21 @@ class Weights:
     foreign: Mapping[str, str]
     own_name: Callable[[str], str]
     inert: frozenset[str] = frozenset()
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint as `reference` names it, found at `path`."""
+    """A checkpoint as `reference` names it, found at `path`.
+
+    `prompting` is where its tokenizer and chat template come from: a directory or a GGUF header.
+    """
 
     reference: str
     path: Path
     config: ModelConfig
     weights: Weights
     notes: tuple[str, ...]
+    prompting: Path | GgufFile = field(repr=False)
     maps: Maps = field(default_factory=Maps, repr=False)
 
     @property
@@ -88,6 +97,20 @@ class Checkpoint:
         self.maps.close()
 
     @cached_property
+    def tokenizer(self) -> "Tokenizer":
+        """The model's vocabulary."""
+        from bedstone.checkpoint.prompting import read_tokenizer  # noqa: PLC0415 - slow to load
+
+        return read_tokenizer(self.prompting, self.config)
+
+    @cached_property
+    def chat_template(self) -> "ChatTemplate | None":
+        """How messages become a prompt; None for a model that was not trained to chat."""
+        from bedstone.checkpoint.prompting import read_template  # noqa: PLC0415 - as above
+
+        return read_template(self.prompting, self.tokenizer)
+
+    @cached_property
     def unused(self) -> tuple[str, ...]:
         """Own names of tensors that no part of the model reads, sorted."""
         used = {self.weights.own_name(name) for name in expected_tensors(self.config)}
@@ -99,17 +122,18 @@ class Checkpoint:
     def identity(self) -> str:
         """Hex sha256 over each file's size, its whole header and a sample of each tensor.
 
-        Cheap (no weights are read through) and independent of place and time. Two checkpoints of
-        one shape differ as soon as one tensor differs in its sample, the first 64 bytes; it tells
-        fine-tunes apart, it does not prove that a file is intact.
+        Cheap (no weights are read through) and independent of place and time; the config counts,
+        its name does not. Two checkpoints of one shape differ as soon as one tensor differs in its
+        sample, the first 64 bytes: that tells fine-tunes apart, it does not prove a file intact.
         """
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(repr(replace(self.config, name="")).encode())
         for file in self.weights.files:
             header = TensorInfo("header", "f32", (), file.path, 0, file.data_start)
-            digest.update(f"{file.size} {file.data_start} {len(file.tensors)}\n".encode())
+            digest.update(f"\n{file.size} {file.data_start}\n".encode())
             digest.update(self.raw(header).data)
-            for info in sorted(file.tensors.values(), key=lambda t: t.offset):
-                digest.update(self.raw(info)[:SAMPLE_BYTES].data)
+        for name, info in sorted(self.tensors.items()):
+            digest.update(f"\n{name} {info.path.name}\n".encode())
+            digest.update(self.raw(info)[:SAMPLE_BYTES].data)
         return digest.hexdigest()
 
 

@@ -80,7 +80,7 @@ def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkp
     if method is not None:
         # Only now: a tensor whose scale is missing is the better message.
         raise _unsupported_method(where, method)
-    return Checkpoint(reference, path, config, weights, (*shards.notes, *notes))
+    return Checkpoint(reference, path, config, weights, (*shards.notes, *notes), folder)
 
 
 def _unsupported_method(where: str, method: str | None) -> WeightError:
@@ -117,7 +117,7 @@ def _open_gguf(reference: str, path: Path) -> Checkpoint:
         inert=frozenset({ROPE_FACTORS}),
     )
     require_weights(config, weights, str(path))
-    return Checkpoint(reference, path, config, weights, weights.notes, maps)
+    return Checkpoint(reference, path, config, weights, (), file, maps)
 
 
 def _gguf_config(file: GgufFile, path: Path, maps: Maps) -> ModelConfig:

@@ -1,0 +1,142 @@
+"""Text to token ids and back, at once or as a stream.
+
+The merging of pieces is the `tokenizers` library's; putting text together is done here over bytes,
+so that a stream of ids gives the same text wherever it is cut and never half a character.
+"""
+
+import codecs
+from collections.abc import Iterable
+from pathlib import Path
+from threading import Lock
+
+from tokenizers import Tokenizer as Backend
+
+from bedstone.checkpoint.json_text import read_text
+from bedstone.checkpoint.pieces import parse_decoder
+from bedstone.errors import CallerError, WeightError
+
+
+class Tokenizer:
+    """One model's vocabulary.
+
+    `bos` begins a text where the model wants that, any of `eos` ends one; None and empty where the
+    model has none. An id the vocabulary lacks, such as a padding row of the embedding, decodes to
+    nothing.
+    """
+
+    def __init__(self, backend: Backend, bos: int | None, eos: tuple[int, ...]) -> None:
+        self.bos = bos
+        self.eos = eos
+        self._backend = backend
+        self._lock = Lock()
+        state = None if backend.decoder is None else backend.decoder.__getstate__()
+        self._kind = parse_decoder(state)
+        self._added = backend.get_added_tokens_decoder()
+        self._pieces: dict[int, bytes] = {}
+
+    @property
+    def size(self) -> int:
+        """How many tokens there are, added ones included."""
+        return self._backend.get_vocab_size(with_added_tokens=True)
+
+    @property
+    def strips_first_space(self) -> bool:
+        """Whether the space a text begins with is the encoder's own."""
+        return self._kind.strip_first
+
+    def encode(self, text: str, *, special: bool, whole: bool = False) -> list[int]:
+        """The ids of `text`.
+
+        With `special`, special tokens spelled out in the text are read as such; a chat template's
+        output needs it, a user's text must not have it. With `whole`, the ids come as a prompt of
+        their own: what the model puts around one (its `bos`, mostly) is added.
+
+        Raises `CallerError` where the text holds half of a surrogate pair.
+        """
+        try:
+            with self._lock:
+                self._backend.encode_special_tokens = not special
+                return self._backend.encode(text, add_special_tokens=whole).ids
+        except TypeError as error:
+            raise CallerError("the text holds a lone surrogate: expected valid Unicode") from error
+
+    def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
+        """The text of `ids`; special tokens are left out unless `special`."""
+        stream = Detokenizer(self, special=special)
+        return stream.add(ids) + stream.finish()
+
+    def id_of(self, token: str) -> int | None:
+        """The id of a token, where there is one."""
+        return self._backend.token_to_id(token)
+
+    def token(self, token_id: int) -> str | None:
+        """A token as the vocabulary spells it."""
+        return self._backend.id_to_token(token_id) if 0 <= token_id < 1 << 32 else None
+
+    def is_special(self, token_id: int) -> bool:
+        """Whether the token steers the model rather than standing for text."""
+        added = self._added.get(token_id)
+        return added is not None and added.special
+
+    def piece(self, token_id: int) -> bytes:
+        """The bytes a token stands for, perhaps a part of a character."""
+        piece = self._pieces.get(token_id)
+        if piece is None:
+            piece = self._pieces[token_id] = self._read_piece(token_id)
+        return piece
+
+    def to_json(self) -> str:
+        """The whole tokenizer as the text of a `tokenizer.json`."""
+        return self._backend.to_str()
+
+    def _read_piece(self, token_id: int) -> bytes:
+        token = self.token(token_id)
+        if token is None:
+            return b""
+        return token.encode() if token_id in self._added else self._kind.piece(token)
+
+
+class Detokenizer:
+    """A stream of ids to a stream of text: whole characters, as soon as they are whole.
+
+    Bytes that are no UTF-8 become U+FFFD. The texts of `add` and the closing `finish`, joined,
+    do not depend on how the ids were dealt out.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, special: bool = False) -> None:
+        self._tokenizer = tokenizer
+        self._special = special
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._at_start = tokenizer.strips_first_space
+
+    def add(self, ids: Iterable[int]) -> str:
+        """The text that these ids complete."""
+        pieces = [
+            self._tokenizer.piece(token_id)
+            for token_id in ids
+            if self._special or not self._tokenizer.is_special(token_id)
+        ]
+        return self._begun(self._decoder.decode(b"".join(pieces)))
+
+    def finish(self) -> str:
+        """What is left when no id follows: U+FFFD for a character that stayed half."""
+        return self._begun(self._decoder.decode(b"", final=True))
+
+    def _begun(self, text: str) -> str:
+        if self._at_start and text:
+            self._at_start = False
+            return text.removeprefix(" ")
+        return text
+
+
+def read_tokenizer_json(path: Path, bos: int | None, eos: tuple[int, ...]) -> Tokenizer:
+    """The tokenizer in the `tokenizer.json` at `path`.
+
+    Raises `WeightError` where the library cannot make a tokenizer of it.
+    """
+    try:
+        return Tokenizer(Backend.from_buffer(read_text(path)), bos, eos)
+    except WeightError:
+        raise
+    except Exception as error:  # the library raises nothing narrower
+        raise WeightError(f"`{path}` is not a usable tokenizer: {error}") from error
