@@ -51,13 +51,13 @@ def _linear(launch: Product) -> str:
 
 
 def _parts(launch: Parts) -> str:
-    """Parts of unlike formats or with and without a bias are named part by part."""
-    stem = f"parts{len(launch.parts)}"
-    last = _form(launch.parts[-1].dst)
-    if any(_kind(part) != _kind(launch.parts[0]) for part in launch.parts):
-        return stem + "_" + "_".join(map(_kind, launch.parts)) + last
-    bias = "" if launch.parts[0].bias is None else "_b"
-    return _product(stem, launch.x, launch.parts[0].m) + bias + last
+    """Parts of unlike formats, or with and without a bias, are named part by part."""
+    stem, first = f"parts{len(launch.parts)}", launch.parts[0]
+    forms = "".join(_form(part.dst) for part in launch.parts)
+    if any(_kind(part) != _kind(first) for part in launch.parts):
+        return "_".join((stem, *map(_kind, launch.parts))) + forms
+    bias = "" if first.bias is None else "_b"
+    return _product(stem, launch.x, first.m) + bias + forms
 
 
 def _kind(part: GemmPart) -> str:
@@ -73,7 +73,7 @@ def _glu(launch: Glu) -> str:
 def _rope(launch: Rope) -> str:
     stem = "rope" if len(launch.sides) == 1 else "rope_parts"
     normed = "" if launch.sides[0].norm is None else "_n"
-    return stem + normed + _form(launch.sides[-1].dst)
+    return stem + normed + "".join(_form(side.dst) for side in launch.sides)
 
 
 _NAMERS: dict[type, Callable[[Any], str]] = {

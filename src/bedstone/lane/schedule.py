@@ -18,7 +18,7 @@ QBLOCK = 32
 
 Numerics = Literal["precise", "quantized"]
 Reason = Literal[
-    "reader", "escape", "convex", "version", "same_x", "shape", "format", "numerics", "shim", "held"
+    "reader", "escape", "convex", "version", "same_x", "shape", "format", "shim", "held"
 ]
 
 

@@ -1,0 +1,128 @@
+"""The step while it is being optimized: nodes that can be joined, and the order they imply.
+
+Two kinds of edges order nodes. Data: a reader after the maker. Versions: whoever reads a version of
+a table before the node that writes over it.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bedstone.graph.refs import reads, writes
+from bedstone.lane.classes import LaneOp, overwritten
+from bedstone.lane.facts import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An op and the graph ops it stands for, ascending. The last of them names the node."""
+
+    op: LaneOp
+    sources: tuple[int, ...]
+
+    @property
+    def key(self) -> int:
+        """The node's name: the graph index of the last op it stands for."""
+        return self.sources[-1]
+
+
+class Body:
+    """Nodes by key, who makes and who reads each tensor, and a valid order of them all."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.nodes: dict[int, Node] = {}
+        self._maker: dict[str, int] = {}
+        self._readers: dict[str, list[int]] = {}
+        self._overwriter: dict[str, int] = {}
+        self._rank: dict[int, int] = {}
+        for index, op in enumerate(facts.graph.ops):
+            self._insert(Node(op, (index,)))
+            self._rank[index] = index
+
+    def maker(self, name: str) -> int | None:
+        """The node that makes a tensor; None for a constant, a carried vector or a fresh table."""
+        return self._maker.get(name)
+
+    def readers(self, name: str) -> list[int]:
+        """The nodes that read a tensor, a node that reads it twice twice."""
+        return self._readers.get(name, [])
+
+    def overwriter(self, version: str) -> int | None:
+        """The node that writes over a table version."""
+        return self._overwriter.get(version)
+
+    def join(self, keys: Iterable[int], op: LaneOp) -> Node:
+        """Put `op` in the place of the nodes `keys`, where the last of them stands."""
+        gone = [self.nodes[key] for key in keys]
+        rank = max(self._rank[node.key] for node in gone)
+        for node in gone:
+            self._remove(node)
+        joined = Node(op, tuple(sorted(i for node in gone for i in node.sources)))
+        self._insert(joined)
+        self._rank[joined.key] = rank
+        if any(self._rank[after] <= rank for after in self.after(joined.key)):
+            self._rank = {key: at for at, key in enumerate(self._sorted())}
+        return joined
+
+    def after(self, key: int, *, versions: bool = True) -> Iterator[int]:
+        """The nodes that must follow a node; without `versions`, those that read its results."""
+        op = self.nodes[key].op
+        for name in writes(op):
+            yield from self.readers(name)
+        if versions:
+            for version in reads(op):
+                writer = self._overwriter.get(version, key)
+                if writer != key:
+                    yield writer
+
+    def between(self, members: frozenset[int], starts: Iterable[int], *, versions: bool) -> bool:
+        """Whether a path from `starts` reaches one of `members`."""
+        last = max(self._rank[key] for key in members)
+        waiting = [key for key in starts if self._rank[key] <= last]
+        seen: set[int] = set()
+        while waiting:
+            key = waiting.pop()
+            if key in members:
+                return True
+            if key not in seen:
+                seen.add(key)
+                later = self.after(key, versions=versions)
+                waiting.extend(k for k in later if self._rank[k] <= last)
+        return False
+
+    def order(self) -> list[int]:
+        """The nodes' keys in a valid order: that of the graph, wherever it still can be."""
+        return sorted(self.nodes, key=lambda key: (self._rank[key], key))
+
+    def _sorted(self) -> Iterator[int]:
+        """A topological order that takes, of the nodes free to go, the earliest of the graph."""
+        waits = dict.fromkeys(self.nodes, 0)
+        for key in self.nodes:
+            for later in self.after(key):
+                waits[later] += 1
+        free = [key for key, count in waits.items() if count == 0]
+        heapq.heapify(free)
+        while free:
+            key = heapq.heappop(free)
+            yield key
+            for later in self.after(key):
+                waits[later] -= 1
+                if waits[later] == 0:
+                    heapq.heappush(free, later)
+
+    def _insert(self, node: Node) -> None:
+        self.nodes[node.key] = node
+        self._maker.update(dict.fromkeys(writes(node.op), node.key))
+        self._overwriter.update(dict.fromkeys(overwritten(node.op), node.key))
+        for name in reads(node.op):
+            self._readers.setdefault(name, []).append(node.key)
+
+    def _remove(self, node: Node) -> None:
+        del self.nodes[node.key], self._rank[node.key]
+        for made in writes(node.op):
+            del self._maker[made]
+        for version in overwritten(node.op):
+            del self._overwriter[version]
+        for read in reads(node.op):
+            self._readers[read].remove(node.key)
