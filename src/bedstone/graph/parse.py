@@ -51,7 +51,7 @@ class _Reader:
         self._tokens = [*self._split(line), ("end", "")]
         self._at = 0
 
-    def entry(self) -> Any:  # noqa: ANN401 - the line says which class it is
+    def entry(self) -> object:
         """The op or declaration on the line."""
         lead = None
         if self._tokens[1] == ("mark", "="):

@@ -5,7 +5,7 @@ Rows nobody has written are NaN, so whatever reads them shows in the result.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, TypeVar, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,7 @@ from bedstone.spec.dtype import FORMATS
 Array = NDArray[Any]
 Floating = type[np.float32] | type[np.float64]
 Numerics = Literal["precise", "quantized"]
+T = TypeVar("T")
 
 
 class StepOracle:
@@ -195,7 +196,7 @@ def _constant(
     return values
 
 
-def _given(given: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever the map holds
+def _given(given: Mapping[str, T], name: str) -> T:
     if name not in given:
         raise CallerError(f"no value is given for `{name}`")
     return given[name]

@@ -1,0 +1,133 @@
+"""Tiny random checkpoints that `transformers` writes, and a model's steps run by the oracle."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from bedstone.checkpoint.config import ModelConfig
+from bedstone.checkpoint.names import expected_tensors
+from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.models import step_graph
+from bedstone.oracle.step import StepOracle
+from bedstone.spec.dtype import FormatName
+
+SIZES: dict[str, Any] = {
+    "vocab_size": 61,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "rope_theta": 10000.0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": None,
+    "tie_word_embeddings": False,
+    "attn_implementation": "eager",
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "rope_theta": 10000.0,
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama": ("Llama", {}),
+    "llama-tied": ("Llama", {"tie_word_embeddings": True}),
+    "llama-biases": ("Llama", {"attention_bias": True, "mlp_bias": True}),
+    "llama-one-group": ("Llama", {"num_key_value_heads": 1}),
+    "llama3-scaling": ("Llama", {"rope_scaling": LLAMA3, "rope_parameters": LLAMA3}),
+    "llama-wide-heads": ("Llama", {"head_dim": 20}),
+    "mistral-window": ("Mistral", {"sliding_window": 4, "head_dim": 8}),
+    "qwen2": ("Qwen2", {}),
+    "qwen3": ("Qwen3", {"head_dim": 16, "tie_word_embeddings": True}),
+    "qwen3-untied": ("Qwen3", {"head_dim": 8, "attention_bias": True}),
+}
+IDS = (1, 17, 42, 3, 3, 58, 9, 26, 0, 60, 11, 5)
+
+
+@dataclass
+class Cached:
+    """One sequence's tables and length, advanced step by step."""
+
+    tables: dict[str, np.ndarray] = field(default_factory=dict)
+    length: int = 0
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model as the checkpoint readers see it."""
+
+    config: ModelConfig
+    formats: Mapping[str, FormatName]
+    values: Mapping[str, np.ndarray]
+    capacity: int = 16
+    dtype: Any = np.float64
+    row_param: str | None = None
+
+    def oracle(self, form: Any, rows: int, tables: dict[str, np.ndarray]) -> StepOracle:
+        graph = step_graph(
+            self.config,
+            form,
+            formats=self.formats,
+            rows=rows,
+            capacity=self.capacity,
+            row_param=self.row_param if form == "chunk" else None,
+        )
+        return StepOracle(graph, self.values, self.dtype, tables=tables)
+
+    def decode(self, ids: Sequence[int], cached: Cached) -> np.ndarray:
+        """Logits [len(ids), vocab] of one step for each id."""
+        oracle = self.oracle("decode", 1, cached.tables)
+        logits = []
+        for token in ids:
+            cached.length += 1
+            logits.append(oracle.run({"token": [token]}, {"pos": cached.length})["logits"])
+        return np.concatenate(logits)
+
+    def chunks(self, ids: Sequence[int], sizes: Sequence[int], cached: Cached) -> np.ndarray:
+        """Logits [len(sizes), vocab] after each chunk."""
+        logits, rest = [], iter(ids)
+        for size in sizes:
+            rows = size if self.row_param is None else 8
+            oracle = self.oracle("chunk", rows, cached.tables)
+            cached.length += size
+            params = {"pos": cached.length}
+            if self.row_param is not None:
+                params[self.row_param] = size
+            prompt = list(itertools.islice(rest, size))
+            logits.append(oracle.run({"prompt": prompt}, params)["logits"])
+        return np.concatenate(logits)
+
+
+def load(reference: str, **changes: Any) -> Loaded:
+    checkpoint = open_checkpoint(reference)
+    names = expected_tensors(checkpoint.config)
+    formats = {name: checkpoint.tensor(name).format for name in names}
+    values = {name: checkpoint.values(name) for name in names}
+    loaded = Loaded(checkpoint.config, formats, values, **changes)
+    checkpoint.close()
+    return loaded
+
+
+def write_tiny(name: str, folder: Path) -> transformers.PreTrainedModel:
+    """A random model with norms and biases away from one and zero, saved to `folder`."""
+    family, changes = MODELS[name]
+    config = getattr(transformers, f"{family}Config")(**SIZES | changes)
+    torch.manual_seed(sum(map(ord, name)))
+    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for key, weight in model.named_parameters():
+            weight.normal_(1.0 if "norm" in key else 0.0, 0.25)
+    model.save_pretrained(folder)
+    return model
