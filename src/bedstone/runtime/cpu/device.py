@@ -1,0 +1,143 @@
+"""The CPU device: kernels in shared objects, memory in anonymous maps."""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CapacityError, KernelError
+from bedstone.runtime.abi import abi_symbol, require_abi
+from bedstone.runtime.cpu.replayer import Replayer, build_replayer
+from bedstone.runtime.device import Memory, Tap
+from bedstone.runtime.modules import Artifact
+from bedstone.spec.manifest import ParamType, TensorMap
+
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+# The dynamic linker keeps a shared object until the process ends and knows it by the path it was
+# opened under, so each object is opened once a process and its descriptor is never reused.
+_LOADED: dict[str, ctypes.CDLL] = {}
+_LOADING = threading.Lock()
+
+
+class CpuDevice:
+    """This process's cores and memory."""
+
+    name = "cpu"
+
+    def __init__(self, cache: Path, threads: int | None = None) -> None:
+        self._replayer = Replayer(build_replayer(cache), threads)
+        self.threads = self._replayer.threads
+
+    def free_bytes(self) -> int:
+        """Memory the system says it could still give out."""
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+    def allocate(self, nbytes: int) -> Memory:
+        """Zero-filled pages, which the system commits as they are touched."""
+        try:
+            pages = np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)
+        except (OSError, OverflowError) as error:
+            raise CapacityError(f"{nbytes} bytes of memory are not to be had: {error}") from error
+        return Memory(pages.ctypes.data, nbytes, pages)
+
+    def adopt(self, data: NDArray[np.uint8]) -> Memory | None:
+        """Bytes of this process are the device's bytes."""
+        return Memory(data.ctypes.data, data.size, data)
+
+    def write(self, address: int, data: NDArray[np.uint8]) -> None:
+        """Copy host bytes [n] to `address`."""
+        ctypes.memmove(address, data.ctypes.data, data.size)
+
+    def write_rows(self, address: int, pitch: int, rows: NDArray[np.uint8]) -> None:
+        """Copy host rows [rows, width], which may be strided, to rows `pitch` bytes apart."""
+        count, width = rows.shape
+        if count == 0 or width == 0:
+            return
+        span = _view(address, (count - 1) * pitch + width)
+        target = np.lib.stride_tricks.as_strided(span, rows.shape, (pitch, 1))
+        np.copyto(target, rows)
+
+    def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
+        """A copy of `nbytes` bytes at `address`."""
+        return _view(address, nbytes).copy()
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Set `nbytes` bytes at `address` to zero."""
+        ctypes.memset(address, 0, nbytes)
+
+    def function(self, artifact: Artifact, entry: str, params: tuple[ParamType, ...]) -> int:
+        """The address of a kernel whose exported parameter list is exactly `params`."""
+        library = _load(artifact)
+        stated = _symbol(library, abi_symbol(entry), artifact)
+        require_abi(
+            artifact.module, entry, params, ctypes.string_at(stated).decode(errors="replace")
+        )
+        return _symbol(library, entry, artifact)
+
+    def builtin(self, entry: str, _params: tuple[ParamType, ...]) -> int:
+        """There are none."""
+        raise KernelError(f"unsupported extern `{entry}`: the cpu device has no built-ins")
+
+    def tensor_map(self, _tensor: TensorMap, _address: int, _nbytes: int) -> bytes:
+        """There are none."""
+        raise KernelError("the cpu device has no tensor maps")
+
+    def reserve_shared(self, nbytes: int) -> None:
+        """Give each thread `nbytes` for the blocks it runs."""
+        self._replayer.reserve(nbytes)
+
+    def replay(self, launches: int, count: int, repeat: int, taps: Sequence[Tap]) -> None:
+        """Run the launch list at `launches`, `repeat` times."""
+        self._replayer.replay(launches, count, repeat, taps)
+
+    def close(self) -> None:
+        """Stop the threads."""
+        self._replayer.close()
+
+
+def _view(address: int, nbytes: int) -> NDArray[np.uint8]:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+
+def _load(artifact: Artifact) -> ctypes.CDLL:
+    """The shared object with these very bytes: a sealed copy of what was hashed is opened."""
+    with _LOADING:
+        library = _LOADED.get(artifact.sha256)
+        if library is None:
+            descriptor = os.memfd_create(artifact.module, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            try:
+                library = _open_sealed(descriptor, artifact.data)
+            except OSError as error:
+                os.close(descriptor)
+                raise KernelError(
+                    f"module `{artifact.module}` (`{artifact.path}`) does not load: {error}"
+                ) from error
+            _LOADED[artifact.sha256] = library
+        return library
+
+
+def _open_sealed(descriptor: int, data: bytes) -> ctypes.CDLL:
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(data)
+    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
+    return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+
+
+def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:
+    try:
+        return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+    except ValueError as error:
+        raise KernelError(
+            f"module `{artifact.module}` (`{artifact.path}`) exports no `{name}`"
+        ) from error

@@ -1,0 +1,87 @@
+"""What values a caller may write into an input."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CallerError
+from bedstone.runtime.memory import Capacity, extents, upper_bounds
+from bedstone.spec.expr import evaluate
+from bedstone.spec.manifest import Bound, Domain, Manifest, State
+
+_HOST_ENTRIES = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The least and the greatest value of an element, both allowed; None is open."""
+
+    low: int | float | None
+    high: int | float | None
+    monotone: bool = False
+
+
+def limits_of(
+    domain: Domain, manifest: Manifest, capacity: Capacity, env: Mapping[str, int]
+) -> Limits:
+    """The limits under the vars `env`; an index is limited by what is reserved, not declared."""
+    if domain.index_into is not None:
+        entries = _entries(domain.index_into, manifest, capacity) // domain.stride
+        return Limits(0, entries - 1, domain.monotone)
+    return Limits(_bound(domain.min, env), _bound(domain.max, env), domain.monotone)
+
+
+def require_inside(buffer: str, data: NDArray[np.generic], limits: Limits) -> None:
+    """Accept elements [n] that lie within the limits; NaN never does.
+
+    Raises:
+        CallerError: One does not; the message gives the first such element.
+    """
+    if data.size == 0:
+        return
+    low, high = data.min(), data.max()
+    if limits.low is not None and not limits.low <= low:
+        _refuse(buffer, data, limits)
+    if limits.high is not None and not high <= limits.high:
+        _refuse(buffer, data, limits)
+    if limits.monotone and bool(np.any(data[1:] < data[:-1])):  # type: ignore[operator]
+        at = int(np.argmax(data[1:] < data[:-1])) + 1  # type: ignore[operator]
+        raise CallerError(
+            f"input `{buffer}` must not fall: element {at} is {data[at]} after {data[at - 1]}"
+        )
+
+
+def _refuse(buffer: str, data: NDArray[np.generic], limits: Limits) -> None:
+    for at, value in enumerate(data.tolist()):
+        low = limits.low is None or limits.low <= value
+        high = limits.high is None or value <= limits.high
+        if not (low and high):
+            raise CallerError(
+                f"input `{buffer}` element {at} is {value}: expected "
+                f"{'-inf' if limits.low is None else limits.low} to "
+                f"{'inf' if limits.high is None else limits.high}"
+            )
+
+
+def _bound(bound: Bound | None, env: Mapping[str, int]) -> int | float | None:
+    if bound is None or isinstance(bound, int | float):
+        return bound
+    return evaluate(bound, env)
+
+
+def _entries(target: str, manifest: Manifest, capacity: Capacity) -> int:
+    """How many rows, tokens or bytes of lines an index into `target` may point at."""
+    buffer = manifest.buffers.get(target)
+    if buffer is not None:
+        return extents(buffer.shape, upper_bounds(manifest))[0]
+    return _state_entries(manifest.states[target], capacity)
+
+
+def _state_entries(state: State, capacity: Capacity) -> int:
+    if state.host is not None:
+        return _HOST_ENTRIES
+    if state.bytes_per_token:
+        return capacity.tokens
+    return state.bytes or state.bytes_per_seq * capacity.slots

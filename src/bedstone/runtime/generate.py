@@ -1,0 +1,210 @@
+"""One sequence at a time: a prompt in, tokens out.
+
+What to write and what to run is read off the protocol. Where the manifest has a *chain*, a program
+that leaves its own next inputs on the device, a step is one replay and nothing enters from the
+host; else a step feeds the last token back through the program that takes one row.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CallerError, CapacityError, DeviceError
+from bedstone.runtime.domain import limits_of
+from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
+from bedstone.runtime.lease import Lease, whole_lease
+from bedstone.runtime.memory import upper_bounds
+from bedstone.runtime.session import Session
+from bedstone.verify.protocol import Chain, Protocol, Shape, protocol
+
+
+class Generator:
+    """A session driven over one sequence.
+
+    `pages` is the order in which the sequence takes pages of the session's pool; by default lowest
+    first. `length` is how many tokens the states hold, `limit` the most they can, `finish` why the
+    last `generate` ended.
+    """
+
+    def __init__(self, session: Session, pages: Sequence[int] | None = None) -> None:
+        self._session = session
+        self._protocol = protocol(session.verified)
+        self._lease = whole_lease(self._protocol, session.capacity, pages)
+        self._chunk, self._step = _programs(self._protocol)
+        self._roles = {s.program: input_roles(self._protocol, s) for s in (self._chunk, self._step)}
+        self.limit = _limit(session, self._protocol, self._lease)
+        self.finish: Literal["stop", "length"] | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin a new sequence."""
+        self.length = 0
+        self._made = 0
+        self._last: int | None = None
+        self._chain: Chain | None = None
+        for buffer, entries in table_inputs(self._protocol, self._lease):
+            self._session.write(buffer, entries)
+        for name, state in self._session.manifest.states.items():
+            if state.bytes_per_seq:
+                self._session.clear(
+                    name, self._lease.slot * state.bytes_per_seq, state.bytes_per_seq
+                )
+
+    def prefill(self, tokens: Sequence[int], chunk: int | None = None) -> int:
+        """Append a prompt to the sequence, `chunk` rows a call at most; the token that follows it.
+
+        Raises:
+            CapacityError: The sequence would be longer than `limit`; nothing ran.
+        """
+        if not tokens:
+            raise CallerError("the prompt is empty: expected one token at least")
+        if self.length + len(tokens) > self.limit:
+            already = f" after {self.length} others" if self.length else ""
+            raise CapacityError(
+                f"the prompt has {len(tokens)} tokens{already}, the context holds {self.limit}"
+            )
+        body = len(tokens) if self._chunk.emits else len(tokens) - 1
+        rows = self._rows(chunk)
+        for start in range(0, body, rows):
+            self._feed(self._chunk, tokens[start : min(start + rows, body)])
+        if body < len(tokens):
+            self._feed(self._step, tokens[body:])
+        return self._required_last()
+
+    def step(self) -> int:
+        """Feed the last token back; the token that follows it."""
+        return self.advance(1)[0]
+
+    def advance(self, count: int) -> list[int]:
+        """Take `count` steps, all of them in one replay where a chain allows it.
+
+        Raises:
+            CapacityError: The context has no room for as many.
+            DeviceError: A step's logits were not finite.
+        """
+        self._required_last()
+        if self.length + count > self.limit:
+            raise CapacityError(
+                f"{count} more tokens after {self.length}: the context holds {self.limit}"
+            )
+        made: list[int] = []
+        while len(made) < count:
+            if self._chain is not None:
+                made += self._run_chain(self._chain, self._burst(self._chain, count - len(made)))
+            else:
+                self._feed(self._step, [self._required_last()])
+                made.append(self._required_last())
+        return made
+
+    def generate(
+        self, tokens: Sequence[int], max_tokens: int, stop_ids: Collection[int] = ()
+    ) -> Iterator[int]:
+        """Append a prompt, then yield what follows, up to a stop token, which is not yielded."""
+        self.finish = None
+        if max_tokens < 1:
+            raise CallerError(f"`max_tokens` is {max_tokens}: expected 1 at least")
+        token = self.prefill(tokens)
+        for left in range(max_tokens - 1, -1, -1):
+            if token in stop_ids:
+                self.finish = "stop"
+                return
+            yield token
+            if left == 0 or self.length == self.limit:
+                self.finish = "length"
+                return
+            token = self.step()
+
+    def _feed(self, shape: Shape, tokens: Sequence[int]) -> None:
+        """Run one call that takes `tokens` from the host."""
+        feed = Feed(tokens, self.length, self._lease)
+        for buffer, values in call_inputs(self._roles[shape.program], feed):
+            self._session.write(buffer, values)
+        self._run(shape, 1, len(tokens))
+        self._chain = next((c for c in self._protocol.chains if shape.program in c.seeds), None)
+
+    def _run_chain(self, chain: Chain, count: int) -> list[int]:
+        tokens = self._run(chain, count, 1)
+        self._chain = chain
+        return tokens
+
+    def _run(self, program: Shape | Chain, count: int, rows: int) -> list[int]:
+        """Run a program `count` times over `rows` rows each; what it handed back each time."""
+        # until the run is whole, what the device holds is not to be gone on from
+        self._chain = None
+        outputs = [program.emits.buffer if program.emits else None, program.error]
+        collect = [name for name in outputs if name is not None]
+        call_vars = self._protocol.call_vars(rows, 1, longest=self.length + rows)
+        found = dict(
+            zip(
+                collect,
+                self._session.repeat(program.program, count, collect, **call_vars),
+                strict=True,
+            )
+        )
+        self._require_finite(program, found)
+        self.length += count * rows
+        if program.emits is None:
+            self._last = None
+            return []
+        tokens = [int(row.flat[0]) for row in found[program.emits.buffer]]
+        self._last = tokens[-1]
+        self._made += count
+        return tokens
+
+    def _require_finite(
+        self, program: Shape | Chain, found: dict[str, NDArray[np.generic]]
+    ) -> None:
+        if program.error is None:
+            return
+        failed = np.flatnonzero(found[program.error])
+        if failed.size:
+            at = int(failed[0])
+            raise DeviceError(
+                f"non-finite logits at step {self._made + at}: program `{program.program}` set "
+                f"`{program.error}` to {found[program.error].flat[at]}"
+            )
+
+    def _burst(self, chain: Chain, count: int) -> int:
+        """How many steps one replay may take: one, where a step's own length is among its vars."""
+        context = self._protocol.context
+        reads = self._session.reads(chain.program)
+        return 1 if context is not None and context.name in reads else count
+
+    def _rows(self, chunk: int | None) -> int:
+        most = self._protocol.rows.max if self._chunk.rows is None else self._chunk.rows
+        if chunk is not None and not 1 <= chunk <= most:
+            raise CallerError(f"`chunk` is {chunk}: expected 1 to {most} rows a call")
+        return most if chunk is None else chunk
+
+    def _required_last(self) -> int:
+        if self._last is None:
+            raise CallerError("no token to go on from: prefill a prompt first")
+        return self._last
+
+
+def _programs(protocol: Protocol) -> tuple[Shape, Shape]:
+    """The program that takes a prompt and the one that takes one row; one may serve as both."""
+    chunk, step = protocol.chunk, protocol.step()
+    first, second = chunk or step, step or chunk
+    if first is None or second is None or second.emits is None:
+        raise CallerError("no program takes one sequence and hands a token back")
+    return first, second
+
+
+def _limit(session: Session, protocol: Protocol, lease: Lease) -> int:
+    """The longest sequence the tables, the leased pages and the declared positions allow."""
+    limits = [lease.tokens] if lease.pages else []
+    limits += [protocol.reach] if protocol.reach is not None else []
+    position = protocol.role("position")
+    if position is not None:
+        manifest = session.manifest
+        domain = manifest.buffers[position.buffer].domain
+        if domain is not None:
+            env = upper_bounds(manifest)
+            high = limits_of(domain, manifest, session.capacity, env).high
+            limits += [int(high) + 1] if high is not None else []
+    if not limits:
+        raise CallerError("nothing in the manifest bounds a sequence's length")
+    return min(limits)

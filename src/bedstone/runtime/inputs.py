@@ -1,0 +1,94 @@
+"""What a call of one sequence writes into the inputs it reads. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CallerError
+from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.lease import Lease
+from bedstone.spec.manifest import Fill
+from bedstone.verify.protocol import LineTable, Protocol, Role, Shape
+
+Values = Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """Tokens of one sequence that go in at positions from `start` on."""
+
+    tokens: Sequence[int]
+    start: int
+    lease: Lease
+
+    @property
+    def length(self) -> int:
+        """The sequence's length once they are in."""
+        return self.start + len(self.tokens)
+
+    @property
+    def positions(self) -> range:
+        """Where they go."""
+        return range(self.start, self.length)
+
+
+_FILLED: Mapping[Fill, Callable[[Role, Feed], Values]] = {
+    "token": lambda role, feed: feed.tokens[:1] if role.over == "groups" else feed.tokens,
+    "position": lambda _, feed: feed.positions,
+    "valid": lambda _, feed: [1] * len(feed.tokens),
+    "slot": lambda _, feed: [feed.lease.token_slot(at) for at in feed.positions],
+    "seq_len": lambda _, feed: [feed.length],
+    "cu_seqlens": lambda role, feed: [0] + [len(feed.tokens)] * (role.entries - 1),
+    "blocks": lambda role, feed: [0] + [len(feed.tokens)] * (role.entries - 1),
+    # a sampler with these settings takes the likeliest token
+    "temperature": lambda *_: [0.0],
+    "top_k": lambda *_: [1],
+    "top_p": lambda *_: [1.0],
+    "min_p": lambda *_: [0.0],
+    "seed": lambda *_: [0],
+}
+
+
+def input_roles(protocol: Protocol, shape: Shape) -> tuple[Role, ...]:
+    """The fills that a program reads.
+
+    Raises:
+        CallerError: It reads an input that neither a fill nor a table says how to write.
+    """
+    staged = sorted(set(shape.inputs) & set(protocol.staged))
+    if staged:
+        raise CallerError(
+            f"program `{shape.program}` reads `{staged[0]}`, which only its caller can write"
+        )
+    return tuple(role for role in protocol.roles if role.buffer in shape.inputs)
+
+
+def call_inputs(roles: Sequence[Role], feed: Feed) -> Iterator[tuple[str, NDArray[np.generic]]]:
+    """Each input buffer with the elements that go to its front."""
+    for role in roles:
+        yield role.buffer, np.array(_FILLED[role.fill](role, feed), NUMPY_DTYPES[role.dtype])
+
+
+def table_inputs(protocol: Protocol, lease: Lease) -> Iterator[tuple[str, NDArray[np.generic]]]:
+    """Each page and line table with the elements that describe the lease, as its first sequence."""
+    for pages in protocol.page_tables:
+        yield pages.buffer, np.array(lease.page_entries(pages), np.int32)
+    for lines in protocol.line_tables:
+        yield lines.buffer, _lines(protocol, lines, lease)
+
+
+def _lines(protocol: Protocol, table: LineTable, lease: Lease) -> NDArray[np.int32]:
+    """Our lines in the first column; the null slot's in the others, which no sequence has."""
+    if table.lines > table.lines_per_slot:
+        raise CallerError(
+            f"line table `{table.buffer}` names {table.lines} lines a sequence, state "
+            f"`{table.state}` holds {table.lines_per_slot}"
+        )
+    axis = {"groups": protocol.groups, "ranks": protocol.ranks}.get(table.over or "")
+    columns = axis.max if axis else 1
+    entries = np.zeros((table.lines, columns, table.width), np.int32)
+    entries += np.arange(table.lines, dtype=np.int32)[:, None, None]
+    entries[:, 0, :] = np.array(lease.line_entries(table), np.int32)[:, None]
+    return entries

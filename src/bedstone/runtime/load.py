@@ -1,0 +1,251 @@
+"""From a package to a session.
+
+The order is part of the contract: verify, place in the rank groups, modules and ABI, where weights
+come from, buffers, weights, states from what memory is left, lowering, `derive` programs, `once`
+programs. Whatever fails does so before the next step takes memory, and leaves no thread behind.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, NotRequired, TypedDict, Unpack
+
+from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.errors import CallerError, WeightError
+from bedstone.runtime.bind import Progress, plan_binding
+from bedstone.runtime.cpu.device import CpuDevice
+from bedstone.runtime.device import Device
+from bedstone.runtime.image import build_image, largest_shared
+from bedstone.runtime.lower import lower
+from bedstone.runtime.memory import plan_capacity, upper_bounds
+from bedstone.runtime.modules import resolve_modules
+from bedstone.runtime.null import NullDevice
+from bedstone.runtime.program import LoadedProgram
+from bedstone.runtime.regions import (
+    Regions,
+    allocate_regions,
+    allocate_states,
+    require_one_process,
+    resolve_functions,
+)
+from bedstone.runtime.session import Loaded, Session
+from bedstone.runtime.weights import Checkpoint
+from bedstone.spec.codec import parse
+from bedstone.spec.manifest import Manifest
+from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
+from bedstone.verify import Verified, verify
+
+DeviceName = Literal["cpu", "null"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A package in pieces: the manifest, the folder of its modules, and its checkpoint.
+
+    `identity` is what the checkpoint's must be; None accepts any.
+    """
+
+    manifest: Manifest
+    kernels: Path | None = None
+    checkpoint: str | None = None
+    identity: str | None = None
+
+
+class LoadOptions(TypedDict):
+    """How to load; every one has a default.
+
+    `cache` keeps compiled parts of the runtime. `threads` None is one a core, `tokens` None what
+    the page tables of `sequences` sequences reach, as far as memory goes. `checkpoint` (a
+    reference or one that is open) takes the place of the package's own. `ranks` is this process's
+    (index, size) in each rank group.
+    """
+
+    device: NotRequired[DeviceName]
+    cache: NotRequired[Path]
+    threads: NotRequired[int | None]
+    tokens: NotRequired[int | None]
+    sequences: NotRequired[int]
+    checkpoint: NotRequired["str | Path | Checkpoint | None"]
+    ranks: NotRequired[Mapping[str, tuple[int, int]]]
+    progress: NotRequired[Progress]
+
+
+def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
+    """A session of `package`, a directory or its parts, with its weights in memory.
+
+    Raises:
+        ManifestError: The manifest does not parse or breaks a rule.
+        KernelError: A module is missing, changed or of another ABI.
+        WeightError: The checkpoint is not the one, lacks a tensor or has it in another form.
+        CallerError: An option does not fit the manifest.
+        CapacityError: Memory does not suffice.
+    """
+    parts = package if isinstance(package, Parts) else read_package(package)
+    progress = options.get("progress", _silent)
+    progress("verify", 0, 1)
+    verified = verify(parts.manifest)
+    progress("verify", 1, 1)
+    ranks = _own_indices(verified.manifest, options.get("ranks"))
+    require_one_process(verified.manifest)
+    device = _open_device(options)
+    try:
+        return Session(_load(verified, parts, device, ranks, options))
+    except BaseException:  # an interrupt too must not leave the device's threads behind
+        device.close()
+        raise
+
+
+def read_package(directory: Path) -> Parts:
+    """The parts of a package directory.
+
+    Raises:
+        CallerError: There is no manifest in it.
+    """
+    path = directory / MANIFEST
+    try:
+        manifest = parse(path.read_bytes())
+    except OSError as error:
+        raise CallerError(
+            f"`{directory}` is no package: `{MANIFEST}` cannot be read: {error.strerror or error}"
+        ) from error
+    lock_path = directory / LOCK
+    if not lock_path.exists():
+        return Parts(manifest, directory / KERNELS)
+    lock = parse_lock(lock_path.read_bytes(), str(lock_path))
+    return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity)
+
+
+def _load(
+    verified: Verified,
+    parts: Parts,
+    device: Device,
+    ranks: Mapping[str, int],
+    options: LoadOptions,
+) -> Loaded:
+    manifest, progress = verified.manifest, options.get("progress", _silent)
+    artifacts = resolve_modules(manifest.modules, parts.kernels, partial(progress, "modules"))
+    regions = Regions(device, resolve_functions(manifest, artifacts, device))
+    with _checkpoint(manifest, parts, options.get("checkpoint")) as checkpoint:
+        binder = plan_binding(manifest, checkpoint, ranks, progress)
+        regions.memory.update(allocate_regions(manifest, device))
+        in_place = binder.bind_weights(regions)
+        capacity = plan_capacity(
+            manifest,
+            options.get("tokens"),
+            options.get("sequences", 1),
+            device.free_bytes() - in_place,
+        )
+        regions.memory.update(allocate_states(manifest, capacity, device))
+        programs = _link(manifest, regions, ranks)
+        binder.run_derived(regions)
+    loaded = Loaded(verified, device, regions.memory, programs, capacity)
+    _run_once(loaded, progress)
+    return loaded
+
+
+def _link(
+    manifest: Manifest, regions: Regions, ranks: Mapping[str, int]
+) -> dict[str, LoadedProgram]:
+    """Every program a caller may run; those of loading are gone after it."""
+    lowered = [
+        lower(manifest, name, ranks)
+        for name, program in sorted(manifest.programs.items())
+        if not program.derive
+    ]
+    regions.device.reserve_shared(largest_shared(lowered, upper_bounds(manifest)))
+    linker = regions.linker()
+    return {
+        program.name: LoadedProgram(program, build_image(program, linker), manifest.vars)
+        for program in lowered
+    }
+
+
+def _run_once(loaded: Loaded, progress: Progress) -> None:
+    manifest = loaded.verified.manifest
+    names = sorted(name for name, program in manifest.programs.items() if program.once)
+    for index, name in enumerate(names):
+        progress("once", index, len(names))
+        capture = loaded.programs[name].capture(dict.fromkeys(manifest.vars, 1))
+        loaded.device.replay(capture.address, capture.count, 1, ())
+
+
+@contextmanager
+def _checkpoint(
+    manifest: Manifest, parts: Parts, given: str | Path | Checkpoint | None
+) -> Iterator[Checkpoint | None]:
+    """The checkpoint to bind from, closed afterwards if it was opened here.
+
+    Bytes in use stay mapped whatever is closed.
+    """
+    if not any(buffer.kind in {"weight", "source"} for buffer in manifest.buffers.values()):
+        yield None
+        return
+    reference = given if given is not None else parts.checkpoint
+    if reference is None:
+        raise CallerError(
+            f"manifest `{manifest.model}` binds weights, and no checkpoint was given for them"
+        )
+    if not isinstance(reference, str | Path):
+        yield reference
+        return
+    opened = open_checkpoint(str(reference))
+    try:
+        if parts.identity not in {None, opened.identity}:
+            raise WeightError(
+                f"checkpoint `{reference}` is not the one the package was compiled from: expected "
+                f"identity {parts.identity}, found {opened.identity}"
+            )
+        yield opened
+    finally:
+        opened.close()
+
+
+def _own_indices(manifest: Manifest, ranks: Mapping[str, tuple[int, int]] | None) -> dict[str, int]:
+    """This process's index in each group of the manifest."""
+    groups = manifest.topology.groups if manifest.topology else {}
+    if manifest.topology is not None and ranks is None:
+        sizes = ", ".join(f"{name}={size}" for name, size in groups.items())
+        raise CallerError(
+            f"the manifest declares a topology ({sizes}); load needs this rank's place in it"
+        )
+    indices: dict[str, int] = {}
+    for name, size in groups.items():
+        if ranks is None or name not in ranks:
+            raise CallerError(f"topology group `{name}`: no rank given")
+        index, given = ranks[name]
+        if given != size:
+            raise CallerError(
+                f"topology group `{name}`: manifest declares {size} members, rank given for {given}"
+            )
+        if not 0 <= index < size:
+            raise CallerError(f"topology group `{name}`: rank {index} outside 0..{size}")
+        indices[name] = index
+    return indices
+
+
+def _open_device(options: LoadOptions) -> Device:
+    name = options.get("device", "cpu")
+    if name not in _DEVICES:
+        raise CallerError(f"no device `{name}`: expected one of {', '.join(_DEVICES)}")
+    return _DEVICES[name](options)
+
+
+def _open_cpu(options: LoadOptions) -> Device:
+    cache = options.get("cache") or Path.home() / ".cache" / "bedstone"
+    return CpuDevice(cache / "runtime", options.get("threads"))
+
+
+def _open_null(_options: LoadOptions) -> Device:
+    return NullDevice()
+
+
+def _silent(_stage: str, _done: int, _total: int) -> None:
+    """Progress nobody asked for."""
+
+
+_DEVICES: dict[DeviceName, Callable[[LoadOptions], Device]] = {
+    "cpu": _open_cpu,
+    "null": _open_null,
+}

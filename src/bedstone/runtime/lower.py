@@ -1,0 +1,284 @@
+"""From a program's calls to a flat list of launches in which no name is left to look up.
+
+Pure: what a launch is given is a *slot*, which is a pointer into a region, a constant word, an
+expression over vars, or a pack of those. Addresses come later, in `bedstone.runtime.image`.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, assert_never
+
+from bedstone.errors import ManifestError
+from bedstone.spec.expr import reads
+from bedstone.spec.manifest import (
+    F32,
+    I32,
+    I64,
+    U8,
+    Arg,
+    BufArg,
+    BytesParam,
+    Call,
+    Expr,
+    ExprArg,
+    FieldSource,
+    KernelLaunch,
+    Launch,
+    LaunchArg,
+    Manifest,
+    Op,
+    Pack,
+    PackField,
+    ParamArg,
+    ParamType,
+    Rank,
+    ScalarParam,
+    ScratchArg,
+    StateArg,
+    TensorMap,
+    VarArg,
+    When,
+)
+from bedstone.verify.binding import launch_args, launch_params
+
+_SCALAR_LIMIT = {"i32": 2**31 - 1, "i64": 2**63 - 1, "f32": 0, "u8": 255}
+_SCALAR_WIDTH = {"i32": 4, "i64": 8, "f32": 4, "u8": 1}
+_WORD = 2**64
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A piece of memory by what the manifest calls it; `part` is a scratch of the op `name`."""
+
+    kind: Literal["buffer", "state", "scratch"]
+    name: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} `{self.name}{'.' * bool(self.part)}{self.part}`"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """`offset` bytes into a region."""
+
+    region: Region
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A constant, as the 8 byte word it is staged in."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """An expression over vars that may be worth `limit` at most."""
+
+    expr: Expr
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class MapSlot:
+    """A tensor map over the memory from a pointer on."""
+
+    tensor: TensorMap
+    over: Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class PackedField:
+    """The low `width` bytes of a slot, `at` bytes into a pack."""
+
+    at: int
+    width: int
+    slot: "Pointer | Word | Computed | MapSlot"
+
+
+@dataclass(frozen=True, slots=True)
+class PackSlot:
+    """A struct of `size` bytes; zero where no field lies."""
+
+    size: int
+    fields: tuple[PackedField, ...]
+
+
+Slot = Pointer | Word | Computed | PackSlot
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What a launch runs: an entry of a module, or a built-in when `module` is None."""
+
+    module: str | None
+    entry: str
+    params: tuple[ParamType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredLaunch:
+    """One launch; `site` is where the manifest has it."""
+
+    site: str
+    kernel: Kernel
+    slots: tuple[Slot, ...]
+    grid: tuple[Expr, Expr, Expr]
+    shared: Expr
+    when: When | None
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The vars that decide anything about this launch."""
+        exprs = [*self.grid, self.shared, *_slot_exprs(self.slots)]
+        names = frozenset[str]().union(*(reads(expr) for expr in exprs))
+        return names if self.when is None else names | {self.when.var}
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredProgram:
+    """A program's launches in order, and the vars a caller has to give, in name order."""
+
+    name: str
+    launches: tuple[LoweredLaunch, ...]
+    reads: tuple[str, ...]
+    graph: bool
+
+
+def lower(manifest: Manifest, name: str, ranks: Mapping[str, int]) -> LoweredProgram:
+    """The program `name` of a verified manifest; `ranks` is this process's place in each group."""
+    program = manifest.programs[name]
+    launches = tuple(
+        launch
+        for index, call in enumerate(program.calls)
+        for launch in _lower_call(manifest, f"program `{name}` call #{index}", call, ranks)
+    )
+    read = frozenset[str]().union(*(launch.reads for launch in launches))
+    return LoweredProgram(name, launches, tuple(sorted(read)), program.graph)
+
+
+def _lower_call(
+    manifest: Manifest, site: str, call: Call, ranks: Mapping[str, int]
+) -> Iterator[LoweredLaunch]:
+    binding = _Binding(call.op, manifest.ops[call.op], call.args, ranks)
+    for index, launch in enumerate(binding.op.impl.launches):
+        where = f"{site} (op `{call.op}` launch #{index}, `{launch.entry}`)"
+        yield _lower_launch(where, binding, launch)
+
+
+def _lower_launch(site: str, binding: "_Binding", launch: Launch) -> LoweredLaunch:
+    kernel = launch if isinstance(launch, KernelLaunch) else None
+    return LoweredLaunch(
+        site=site,
+        kernel=Kernel(
+            kernel.module if kernel else None, launch.entry, launch_params(binding.op, launch)
+        ),
+        slots=tuple(binding.slot(arg) for arg in launch_args(binding.op, launch)),
+        grid=kernel.grid if kernel else (1, 1, 1),
+        shared=0 if kernel is None or kernel.shared_mem is None else kernel.shared_mem,
+        when=launch.when,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Binding:
+    """An op with the arguments of one call."""
+
+    name: str
+    op: Op
+    args: tuple[Arg, ...]
+    ranks: Mapping[str, int]
+
+    def slot(self, arg: LaunchArg) -> Slot:
+        if isinstance(arg, Pack):
+            return PackSlot(arg.size, tuple(self.field(field) for field in arg.fields))
+        return self.source(arg)
+
+    def field(self, field: PackField) -> PackedField:
+        if isinstance(field.source, TensorMap):
+            over = self.source(ParamArg(field.source.param))
+            if not isinstance(over, Pointer):
+                raise ManifestError(f"op `{self.name}`: a tensor map over a parameter by value")
+            return PackedField(field.at, 128, MapSlot(field.source, over))
+        natural = self.width(field.source)
+        width = natural if field.width is None else field.width
+        slot = self.source(field.source)
+        if isinstance(slot, Computed):
+            slot = Computed(slot.expr, min(2 ** (8 * width), _WORD) - 1)
+        return PackedField(field.at, width, slot)
+
+    def width(self, source: FieldSource) -> int:
+        """Bytes a pack field takes where it declares no width."""
+        match source:
+            case ScratchArg() | I64():
+                return 8
+            case U8():
+                return 1
+            case ParamArg(index):
+                return param_bytes(self.op.params[index])
+            case _:
+                return 4
+
+    def source(self, arg: LaunchArg | FieldSource) -> Pointer | Word | Computed:
+        match arg:
+            case ParamArg(index):
+                return self.bound(self.op.params[index], self.args[index])
+            case ScratchArg(scratch):
+                return Pointer(Region("scratch", self.name, scratch))
+            case VarArg(name):
+                return Computed(name, _WORD - 1)
+            case ExprArg(expr):
+                return Computed(expr, _WORD - 1)
+            case Pack() | TensorMap():
+                raise ManifestError(f"op `{self.name}`: a pack inside a pack")
+            case _:
+                return self.constant(arg)
+
+    def bound(self, param: ParamType, arg: Arg) -> Pointer | Word | Computed:
+        """What one argument of the call gives an interface parameter."""
+        match arg:
+            case BufArg(name, offset):
+                return Pointer(Region("buffer", name), offset)
+            case StateArg(name, offset):
+                return Pointer(Region("state", name), offset)
+            case VarArg(name):
+                return Computed(name, _limit(param))
+            case ExprArg(expr):
+                return Computed(expr, _limit(param))
+            case _:
+                return self.constant(arg)
+
+    def constant(self, arg: I32 | I64 | F32 | U8 | Rank) -> Word:
+        match arg:
+            case I32(value) | I64(value) | U8(value):
+                return Word(value % _WORD)
+            case F32(value):
+                return Word(int.from_bytes(struct.pack("<f", value), "little"))
+            case Rank(group):
+                return Word(self.ranks[group])
+            case _:
+                assert_never(arg)
+
+
+def param_bytes(param: ParamType) -> int:
+    """Bytes a parameter takes when it is passed by value; a pointer takes 8."""
+    match param:
+        case ScalarParam(type_):
+            return _SCALAR_WIDTH[type_]
+        case BytesParam(size):
+            return size
+        case _:
+            return 8
+
+
+def _limit(param: ParamType) -> int:
+    return _SCALAR_LIMIT[param.type] if isinstance(param, ScalarParam) else 0
+
+
+def _slot_exprs(slots: tuple[Slot, ...]) -> Iterator[Expr]:
+    for slot in slots:
+        parts = [f.slot for f in slot.fields] if isinstance(slot, PackSlot) else [slot]
+        yield from (part.expr for part in parts if isinstance(part, Computed))

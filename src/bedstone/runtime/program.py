@@ -1,0 +1,69 @@
+"""A program ready to run: its captures, and the vars they are for."""
+
+from collections.abc import Mapping
+
+from bedstone.errors import CallerError
+from bedstone.runtime.image import Capture, Image
+from bedstone.runtime.lower import LoweredProgram
+from bedstone.spec.manifest import Var
+
+_MOST_CAPTURES = 64
+
+
+class LoadedProgram:
+    """Hands out the launch list of a program for an assignment of the vars it reads.
+
+    A program declared `graph` keeps one capture for each assignment it has seen lately; any other
+    has a single one, rewritten when the assignment changes.
+    """
+
+    def __init__(self, program: LoweredProgram, image: Image, declared: Mapping[str, Var]) -> None:
+        self.name = program.name
+        self.reads = program.reads
+        self._image = image
+        self._declared = declared
+        self._most = _MOST_CAPTURES if program.graph else 1
+        self._captures: dict[tuple[int, ...], Capture] = {}
+
+    def capture(self, given: Mapping[str, int]) -> Capture:
+        """The launch list for the vars `given`; those it does not read are ignored.
+
+        Raises:
+            CallerError: A var it reads is missing or out of range, or one is not declared.
+        """
+        key = tuple(self._value(name, given) for name in self.reads)
+        if len(given) > len(key):
+            self._require_declared(given)
+        found = self._captures.get(key)
+        return found if found is not None else self._captured(key)
+
+    def _captured(self, key: tuple[int, ...]) -> Capture:
+        # forgotten before it is rewritten: an interrupt between the two must not leave it trusted
+        capture = self._oldest() if len(self._captures) == self._most else None
+        if capture is None:
+            capture = Capture(self._image)
+        capture.bind(dict(zip(self.reads, key, strict=True)))
+        self._captures[key] = capture
+        return capture
+
+    def _oldest(self) -> Capture:
+        return self._captures.pop(next(iter(self._captures)))
+
+    def _value(self, name: str, given: Mapping[str, int]) -> int:
+        value = given.get(name)
+        if value is None:
+            raise CallerError(
+                f"program `{self.name}`: var `{name}` not provided; it reads "
+                + ", ".join(f"`{read}`" for read in self.reads)
+            )
+        if not 1 <= value <= self._declared[name].max:
+            raise CallerError(
+                f"program `{self.name}`: var `{name}` = {value} outside declared "
+                f"[1, {self._declared[name].max}]"
+            )
+        return value
+
+    def _require_declared(self, given: Mapping[str, int]) -> None:
+        for name in given:
+            if name not in self._declared:
+                raise CallerError(f"program `{self.name}`: the manifest declares no var `{name}`")
