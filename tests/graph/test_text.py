@@ -83,6 +83,8 @@ def test_names_that_look_like_something_else_read_back(name: str) -> None:
         ("y = scale(x=x, by=)", "expected a value, found `)`"),
         ("y = scale(x=x, by=2) z", "expected `the end`, found `z`"),
         ("y = scale(x=x, by=$)", "`$)` is no token"),
+        ("fixed(row=1)", "`fixed` makes no line"),
+        ("graph(model=m, form=decode, rows=1)", "`graph` makes no line"),
         ("y =", "`` is no op"),
         ("y", "`y` is no op"),
         ("y = scale", "expected `(`, found `the end`"),
@@ -95,8 +97,10 @@ def test_a_line_that_does_not_parse_is_named(line: str, message: str) -> None:
 
 
 def test_text_begins_with_the_graph() -> None:
-    with pytest.raises(CallerError, match="first line"):
+    with pytest.raises(CallerError, match="line 1: `const` makes no line"):
         parse(TINY.split("\n", 1)[1])
+    with pytest.raises(CallerError, match="holds no graph"):
+        parse("# nothing\n")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ class Builder:
     def __init__(
         self, model: str, form: FormName, rows: int, *, row_param: str | None = None
     ) -> None:
-        self.form = form
+        self.form: FormName = form
         self.rows = rows
         self._model = model
         self.row_param = row_param

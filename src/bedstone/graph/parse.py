@@ -17,8 +17,9 @@ _TOKEN = re.compile(
     r'|(?P<quoted>"(?:[^"\\]|\\.)*")'
     r"|(?P<mark>[(),=])"
 )
+_OPS: tuple[type, ...] = get_args(Op)
 _CLASSES: dict[str, type] = {
-    class_word(cls): cls for cls in (Graph, *DECLARED, *get_args(Op), AtParam, Fixed)
+    class_word(cls): cls for cls in (Graph, *DECLARED, *_OPS, AtParam, Fixed)
 }
 
 
@@ -27,20 +28,27 @@ def parse(text: str) -> StepGraph:
 
     A line that does not parse is a `CallerError` that names its number.
     """
-    entries: list[Any] = [
-        _Reader(line, number).entry()
+    readers = [
+        _Reader(line, number)
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
-    if not entries or not isinstance(head := entries[0], Graph):
-        raise CallerError("graph text: the first line is not `graph(...)`")
+    if not readers:
+        raise CallerError("graph text: holds no graph")
+    head = readers[0].entry((Graph,))
+    entries = [reader.entry((*DECLARED, *_OPS)) for reader in readers[1:]]
     declared: dict[str, Any] = {
-        field: {entry.name: entry for entry in entries if DECLARED.get(type(entry)) == field}
+        field: {entry.name: entry for entry in entries if _field(entry) == field}
         for field in DECLARED.values()
     }
-    ops = tuple(entry for entry in entries[1:] if type(entry) not in DECLARED)
-    parts = {f.name: getattr(head, f.name) for f in fields(head)}
+    ops = tuple(entry for entry in entries if _field(entry) is None)
+    parts = {f.name: getattr(head, f.name) for f in fields(Graph)}
     return with_values(StepGraph(ops=ops, **parts, **declared))
+
+
+def _field(entry: object) -> str | None:
+    """Where a StepGraph keeps a declaration; None for an op."""
+    return DECLARED.get(type(entry))
 
 
 class _Reader:
@@ -51,18 +59,22 @@ class _Reader:
         self._tokens = [*self._split(line), ("end", "")]
         self._at = 0
 
-    def entry(self) -> object:
-        """The op or declaration on the line."""
+    def entry(self, allowed: tuple[type, ...]) -> Any:  # noqa: ANN401 - the line says which
+        """What the line says: an op, a declaration or the graph's own line, as `allowed`."""
         lead = None
         if self._tokens[1] == ("mark", "="):
             lead = self._value()
             self._take("=")
-        made = self._call(self._next()[1], lead)
+        word = self._next()[1]
+        made = self._call(word, lead)
         self._take("")
+        if not isinstance(made, allowed):
+            raise self._error(f"`{word}` makes no line")
         return made
 
     def _split(self, line: str) -> list[tuple[str, str]]:
-        tokens, at = [], 0
+        tokens: list[tuple[str, str]] = []
+        at = 0
         while at < len(line):
             match = _TOKEN.match(line, at)
             if match is None:
@@ -94,7 +106,8 @@ class _Reader:
                 return self._call(text) if following else KEYWORDS.get(text, text)
             case _ if text == "(":
                 return self._members()
-        raise self._error(f"expected a value, found `{text or 'the end'}`")
+            case _:
+                raise self._error(f"expected a value, found `{text or 'the end'}`")
 
     def _members(self) -> tuple[object, ...]:
         members: list[object] = []

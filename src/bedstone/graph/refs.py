@@ -108,9 +108,13 @@ def _union_walk(args: tuple[object, ...], kind: object) -> _Walk | None:
     if not by_type:
         return None
     nameless = _Walk(lambda _: (), lambda value, _: value)
+
+    def walk_of(value: object) -> _Walk:
+        return by_type.get(type(value), nameless)
+
     return _Walk(
-        lambda value: by_type.get(type(value), nameless).gather(value),
-        lambda value, swap: by_type.get(type(value), nameless).rewrite(value, swap),
+        lambda value: walk_of(value).gather(value),
+        lambda value, swap: walk_of(value).rewrite(value, swap),
     )
 
 

@@ -292,4 +292,4 @@ class StepGraph:
     params: tuple[str, ...]
     outputs: tuple[str, ...]
     row_param: str | None = None
-    values: Mapping[str, Value] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict[str, Value])

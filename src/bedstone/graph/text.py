@@ -88,7 +88,8 @@ def _value(value: object) -> str:
     if isinstance(value, str):
         return value if WORD.fullmatch(value) and value not in KEYWORDS else json.dumps(value)
     if isinstance(value, tuple):
-        return f"({', '.join(map(_value, value))}{',' if len(value) == 1 else ''})"
+        members = [_value(member) for member in cast("tuple[object, ...]", value)]
+        return f"({', '.join(members)}{',' if len(members) == 1 else ''})"
     if is_dataclass(value):
         return _call(cast("_Dataclass", value))
     return repr(value)

@@ -62,7 +62,7 @@ class StepOracle:
         self.tables = {} if tables is None else tables
         self.tensors: dict[str, Array] = {}
         self._dtype = dtype
-        self._numerics = numerics
+        self._numerics: Numerics = numerics
         self._constants = {
             c.name: _constant(constants, c.name, c.shape, dtype) for c in graph.consts.values()
         }
