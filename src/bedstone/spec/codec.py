@@ -19,7 +19,15 @@ __all__ = ["parse", "parse_value", "schema", "serialize"]
 
 _decode = decoder(MANIFEST)
 _encode = encoder(MANIFEST)
-_SECTIONS = {"constants", "vars", "states", "buffers", "modules", "ops", "programs"}
+_NAMED = {
+    ("vars",): "var",
+    ("states",): "state",
+    ("buffers",): "buffer",
+    ("modules",): "module",
+    ("ops",): "op",
+    ("programs",): "program",
+    ("topology", "groups"): "group",
+}
 
 
 def parse(text: bytes | str) -> Manifest:
@@ -54,6 +62,9 @@ def _typed(value: object) -> Manifest:
 
 def _fault(misfit: MisfitError) -> Fault:
     trail = misfit.trail[::-1]
-    named = len(trail) > 1 and trail[0] in _SECTIONS
-    objects = (str(trail[1]),) if named else ()
+    objects = tuple(
+        f"{kind} {trail[len(section)]}"
+        for section, kind in _NAMED.items()
+        if tuple(trail[: len(section)]) == section and len(trail) > len(section)
+    )
     return Fault(misfit.rule, pointer(trail), objects, misfit.message)

@@ -70,7 +70,7 @@ def _require_constants(constants: object, variables: object) -> Mapping[str, int
 
 
 def _fault(rule: str, name: str, message: str) -> ParseError:
-    return ParseError(Fault(rule, pointer(("constants", name)), (name,), message))
+    return ParseError(Fault(rule, pointer(("constants", name)), (f"constant {name}",), message))
 
 
 def _expanded(
@@ -111,7 +111,7 @@ def _number(
     if any(isinstance(place, (Text, Choice, Param)) for place in places):
         return name
     message = f"undefined constant `{shown(name)}`: expected a number or a constant's name"
-    raise ParseError(Fault("C7", pointer(trail), (name,), message))
+    raise ParseError(Fault("C7", pointer(trail), (f"constant {name}",), message))
 
 
 def _numeric(place: Shape) -> bool:

@@ -15,8 +15,9 @@ class Fault:
     """A broken rule, where it is broken, and by what.
 
     `rule` is a stable id (`P4`, `C3`, `O7`), `path` a JSON pointer into the manifest
-    (`/ops/f/impl/launches/0/grid/1`; empty for the whole), `objects` the names of the manifest's
-    own objects at fault, `message` one sentence with what was expected and what was found.
+    (`/ops/f/impl/launches/0/grid/1`; empty for the whole), `objects` the manifest's own objects at
+    fault, each its kind and name (`buffer ids`), `message` one sentence with what was expected and
+    what was found.
     """
 
     rule: str
@@ -55,13 +56,15 @@ def found(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 64:
         return "an integer over 64 bits"
     describe = _FOUND.get(type(value))
-    return f"the number {value!r}" if describe is None else describe(value)
+    return f"a {type(value).__name__}" if describe is None else describe(value)
 
 
 _FOUND: dict[type, Callable[[Any], str]] = {
     type(None): lambda _: "null",
     bool: lambda value: "true" if value else "false",
     str: lambda value: f'the string "{shown(value)}"',
+    int: lambda value: f"the number {value}",
+    float: lambda value: f"the number {value!r}",
     list: lambda value: f"an array of {len(value)}",
     dict: lambda _: "an object",
 }

@@ -1,5 +1,6 @@
 """Floats as the manifest holds and writes them: rounding to float32, shortest digits."""
 
+import math
 import struct
 from decimal import Decimal
 from functools import lru_cache
@@ -20,10 +21,12 @@ def round_f32(value: float) -> float:
     return rounded
 
 
-@lru_cache(maxsize=4096)
 def f32_text(value: float) -> str:
     """A float32 in the fewest digits that read back as it: `0.1`, `1e-7`, `1e+13`."""
-    return _text(_shortest_f32(value), lowest=-6, highest=13)
+    # Zeros and what is not finite stay out of a cache in which -0.0 would find 0.0.
+    plain = value == 0 or not math.isfinite(value)
+    decimal = Decimal(value) if plain else _shortest_f32(value)
+    return _text(decimal, lowest=-6, highest=13)
 
 
 def f64_text(value: float) -> str:
@@ -44,6 +47,7 @@ def _sticky(value: int) -> float:
     return -magnitude if value < 0 else magnitude
 
 
+@lru_cache(maxsize=4096)
 def _shortest_f32(value: float) -> Decimal:
     exact = Decimal(value)
     for digits in range(9):
