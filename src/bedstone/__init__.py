@@ -8,6 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from bedstone.build.api import compile, plan
+    from bedstone.build.compile import Package
     from bedstone.errors import (
         BedstoneError,
         CallerError,
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
         TargetError,
         WeightError,
     )
+    from bedstone.lane.schedule import Schedule
+    from bedstone.runtime.load import load
+    from bedstone.runtime.session import Session
     from bedstone.spec.fault import Fault
     from bedstone.verify.document import check
 
@@ -31,9 +36,15 @@ _MODULES = {
     "Fault": "bedstone.spec.fault",
     "KernelError": "bedstone.errors",
     "ManifestError": "bedstone.errors",
+    "Package": "bedstone.build.compile",
+    "Schedule": "bedstone.lane.schedule",
+    "Session": "bedstone.runtime.session",
     "TargetError": "bedstone.errors",
     "WeightError": "bedstone.errors",
     "check": "bedstone.verify.document",
+    "compile": "bedstone.build.api",
+    "load": "bedstone.runtime.load",
+    "plan": "bedstone.build.api",
 }
 """Each public name and the module that defines it."""
 
@@ -46,9 +57,15 @@ __all__ = [
     "Fault",
     "KernelError",
     "ManifestError",
+    "Package",
+    "Schedule",
+    "Session",
     "TargetError",
     "WeightError",
     "check",
+    "compile",
+    "load",
+    "plan",
 ]
 
 

@@ -122,9 +122,9 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A size that the whole manifest shares: the tokens of a page or the pages of a row."""
+    """A size no launch knows: tokens of a page, pages of a sequence, rows of the whole step."""
 
-    of: Literal["page", "pages_width"]
+    of: Literal["page", "pages_width", "step_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +361,7 @@ def _argmax(launch: ArgMax) -> Operands:
     return {
         "logits": Values(launch.x.tensor),
         **{name: Io(role) for name, role in roles.items()},
+        "rows": Size("step_rows"),
         "page": Size("page"),
         "pages_width": Size("pages_width"),
         **_sizes(vocab=launch.vocab),

@@ -62,6 +62,8 @@ class Sizes:
         match operand:
             case Int(value) | Real(value):
                 return value
+            case Size("step_rows"):
+                return self._count(self.rows)
             case Size(of):
                 return self.page if of == "page" else self.pages_width
             case Count(rows):
@@ -115,8 +117,9 @@ class OpTable:
         return Call(self._name(kernel.entry, numbers, op), tuple(args))
 
     def _name(self, entry: str, numbers: dict[str, Expr], op: Op) -> str:
-        """`entry/k576/n1536`, told apart by a number where other literals differ."""
-        base = "/".join((entry, *(f"{k}{v}" for k, v in numbers.items() if _is_size(k, v))))
+        """`entry(rows=1,k=576,n=1536)`, told apart by a number where other literals differ."""
+        sizes = ",".join(f"{k}={v}" for k, v in numbers.items() if _is_size(k, v))
+        base = f"{entry}({sizes})"
         name, again = base, 1
         while self.ops.setdefault(name, op) != op:
             again += 1

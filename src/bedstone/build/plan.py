@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 
 from bedstone.build.emit import Emission, Forms, Naming, emit
-from bedstone.checkpoint import Checkpoint
+from bedstone.checkpoint.checkpoint import Checkpoint
+from bedstone.checkpoint.names import expected_tensors
 from bedstone.errors import CallerError
 from bedstone.graph.step import FormName, StepGraph
 from bedstone.lane.cpu import CpuShim
 from bedstone.lane.plan import plan as lower
 from bedstone.lane.schedule import MAX_CHUNK, Numerics, Schedule
 from bedstone.library.catalog import cpu_kernels
-from bedstone.models import constants, step_graph
+from bedstone.models import step_graph
 
 MOST_CONTEXT = 32768
 """Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
@@ -40,7 +41,7 @@ def served_context(checkpoint: Checkpoint, options: Options) -> int:
         return min(most, MOST_CONTEXT)
     if not 1 <= options.context <= most:
         raise CallerError(
-            f"context {options.context} is outside what `{checkpoint.reference}` serves: 1 to {most}"
+            f"context {options.context}: `{checkpoint.reference}` serves 1 to {most} positions"
         )
     return options.context
 
@@ -48,13 +49,11 @@ def served_context(checkpoint: Checkpoint, options: Options) -> int:
 def plan_form(checkpoint: Checkpoint, form: FormName, options: Options) -> Schedule:
     """The schedule of one form of the checkpoint's step."""
     graph = form_graph(checkpoint, form, served_context(checkpoint, options))
-    return lower(
-        graph, numerics=options.numerics, held=options.held, shim=CpuShim(cpu_kernels())
-    )
+    return lower(graph, numerics=options.numerics, held=options.held, shim=CpuShim(cpu_kernels()))
 
 
 def form_graph(checkpoint: Checkpoint, form: FormName, context: int) -> StepGraph:
-    """The step graph of one form; a chunk takes up to `MAX_CHUNK` rows, as many as `tokens` says."""
+    """The step graph of one form; a chunk takes as many rows as the param `tokens` says."""
     config = checkpoint.config
     chunk = form == "chunk"
     return step_graph(
@@ -63,7 +62,7 @@ def form_graph(checkpoint: Checkpoint, form: FormName, context: int) -> StepGrap
         rows=min(MAX_CHUNK, context) if chunk else 1,
         capacity=context,
         row_param="tokens" if chunk else None,
-        formats={name: checkpoint.tensor(name).format for name in constants(config)},
+        formats={name: checkpoint.tensor(name).format for name in expected_tensors(config)},
     )
 
 
@@ -73,7 +72,7 @@ def plan_manifest(checkpoint: Checkpoint, options: Options) -> tuple[Forms, Emis
         decode=plan_form(checkpoint, "decode", options),
         chunk=plan_form(checkpoint, "chunk", options),
     )
-    consts = forms.chunk.consts | forms.decode.consts  # type: ignore[operator]
+    consts = {*forms.chunk.consts, *forms.decode.consts}
     naming = Naming(
         model=checkpoint.config.name,
         vocab=checkpoint.config.vocab,

@@ -1,8 +1,8 @@
 """The table of subcommands, each loaded only when it is called or listed.
 
-What a subcommand needs may be heavy (NumPy, tokenizers, a device), so `bedstone schema` must not
-wait for what `bedstone run` imports; the modules of the light commands import at
-their top, those of the heavy ones may import inside their functions.
+What a subcommand needs may be heavy (NumPy, tokenizers, a device), and `bedstone schema` must not
+wait for what `bedstone run` imports. The help lists every one of them, so the heavy ones import
+inside their functions.
 """
 
 from importlib import import_module, metadata
@@ -14,6 +14,8 @@ from typer.core import TyperGroup
 from bedstone.cli.guard import guarded
 
 COMMANDS = {
+    "run": "bedstone.cli.run",
+    "compile": "bedstone.cli.compile",
     "verify": "bedstone.cli.verify",
     "show": "bedstone.cli.show",
     "cut": "bedstone.cli.cut",

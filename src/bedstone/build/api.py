@@ -1,0 +1,50 @@
+"""The compiler from Python: `bedstone.compile` and `bedstone.plan`."""
+
+from pathlib import Path
+
+from bedstone.build.compile import Package, Request, compile_checkpoint
+from bedstone.build.plan import Options, plan_form
+from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.graph.step import FormName
+from bedstone.lane.schedule import Numerics, Schedule
+
+
+def compile(  # noqa: A001  (the public name of DESIGN's API; nothing here needs the built-in)
+    checkpoint: str,
+    *,
+    out: str | Path,
+    target: str = "auto",
+    numerics: Numerics = "quantized",
+    context: int | None = None,
+    cache: Path | None = None,
+) -> Package:
+    """Compile a checkpoint for a target into the directory `out`.
+
+    `checkpoint` is a directory, a `.gguf` file or `pkg:PACKAGE/FILE`. `context` is the most
+    positions a sequence may reach; None takes the model's own. Any fault is a `BedstoneError`.
+    """
+    opened = open_checkpoint(checkpoint)
+    try:
+        request = Request(opened, Options(numerics, context), cache or _default_cache(), target)
+        return compile_checkpoint(request, Path(out), lambda _: None)
+    finally:
+        opened.close()
+
+
+def plan(
+    checkpoint: str,
+    *,
+    form: FormName = "decode",
+    numerics: Numerics = "quantized",
+    held: tuple[str, ...] = (),
+) -> Schedule:
+    """The schedule of one form of a checkpoint's step; `held` names rules to hold back."""
+    opened = open_checkpoint(checkpoint)
+    try:
+        return plan_form(opened, form, Options(numerics, held=held))
+    finally:
+        opened.close()
+
+
+def _default_cache() -> Path:
+    return Path.home() / ".cache" / "bedstone"

@@ -1,0 +1,51 @@
+"""`bedstone compile`: a checkpoint to a package."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bedstone.cli.document import JsonOption, print_json
+from bedstone.cli.environment import cache_directory
+from bedstone.cli.options import (
+    CheckpointArgument,
+    ContextOption,
+    Numerics,
+    NumericsOption,
+    TargetOption,
+)
+from bedstone.cli.progress import Stages
+
+
+def command(
+    checkpoint: CheckpointArgument,
+    out: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Where the package goes.")
+    ],
+    numerics: NumericsOption = Numerics.quantized,
+    target: TargetOption = "auto",
+    context: ContextOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile a checkpoint for this machine: manifest, kernels, plan and lock in one directory."""
+    from bedstone.build.compile import Request, compile_checkpoint  # noqa: PLC0415
+    from bedstone.build.plan import Options  # noqa: PLC0415
+    from bedstone.checkpoint.reference import open_checkpoint  # noqa: PLC0415
+
+    opened = open_checkpoint(checkpoint)
+    request = Request(opened, Options(numerics.value, context), cache_directory(), target)
+    with Stages() as stages:
+        package = compile_checkpoint(request, out, stages.begin)
+    if as_json:
+        print_json(
+            {
+                "package": str(package.path),
+                "target": package.lock.target,
+                "numerics": package.lock.numerics,
+                "context": package.lock.context,
+                "modules": package.lock.modules,
+                "seconds": stages.seconds,
+            }
+        )
+    else:
+        print(package.path)

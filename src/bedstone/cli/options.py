@@ -1,0 +1,33 @@
+"""Options that several subcommands take."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Numerics(StrEnum):
+    """How products are computed."""
+
+    precise = "precise"
+    quantized = "quantized"
+
+
+CheckpointArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE.",
+    ),
+]
+NumericsOption = Annotated[
+    Numerics,
+    typer.Option(help="precise: float32 activations; quantized: int8 where the matrix is."),
+]
+TargetOption = Annotated[
+    str, typer.Option(metavar="NAME", help="A hardware set; auto is the best this machine runs.")
+]
+ContextOption = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Most positions of a sequence; the model's own by default."),
+]

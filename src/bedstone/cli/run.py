@@ -1,0 +1,190 @@
+"""`bedstone run`: compile a checkpoint (or find it compiled), verify it, run it and print text.
+
+Text goes to stdout as it is made; stages, notes and speeds go to stderr.
+"""
+
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bedstone.cli.document import JsonOption, print_json
+from bedstone.cli.environment import cache_directory
+from bedstone.cli.options import ContextOption, Numerics, NumericsOption, TargetOption
+from bedstone.cli.progress import Stages
+from bedstone.errors import CallerError
+
+if TYPE_CHECKING:
+    from bedstone.build.compile import Package
+    from bedstone.build.plan import Options
+    from bedstone.checkpoint.checkpoint import Checkpoint
+    from bedstone.runtime.generate import Generator
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What to say and how far to go on."""
+
+    prompt: str
+    chat: bool
+    max_tokens: int
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a run made, and its times in seconds. `first` counts from the command's start."""
+
+    text: str
+    tokens: list[int]
+    finish: str | None
+    prompt_tokens: int
+    first_seconds: float
+    prefill_seconds: float
+    decode_seconds: float
+
+    @property
+    def prefill_rate(self) -> float:
+        """Prompt tokens a second."""
+        return self.prompt_tokens / self.prefill_seconds if self.prefill_seconds else 0.0
+
+    @property
+    def decode_rate(self) -> float:
+        """Tokens a second after the first."""
+        return (len(self.tokens) - 1) / self.decode_seconds if self.decode_seconds else 0.0
+
+    def line(self) -> str:
+        """The speeds, for a person."""
+        return (
+            f"first token {self.first_seconds:.2f} s · prefill {self.prompt_tokens} tokens at "
+            f"{self.prefill_rate:.0f} tok/s · decode {len(self.tokens)} tokens at "
+            f"{self.decode_rate:.1f} tok/s"
+        )
+
+
+def command(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CHECKPOINT|PACKAGE",
+            help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
+        ),
+    ],
+    prompt: Annotated[str, typer.Option(help="What to say; - reads standard input.")],
+    chat: Annotated[
+        bool | None,
+        typer.Option(
+            "--chat/--raw", help="Wrap the prompt in the chat template, if there is one, or do not."
+        ),
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to make.")] = 256,
+    numerics: NumericsOption = Numerics.quantized,
+    threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
+    target: TargetOption = "auto",
+    context: ContextOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a checkpoint on this machine and print what it answers."""
+    from bedstone.build.plan import Options as PlanOptions  # noqa: PLC0415
+    from bedstone.runtime.generate import Generator  # noqa: PLC0415
+    from bedstone.runtime.load import load  # noqa: PLC0415
+
+    began = perf_counter()
+    text = sys.stdin.read() if prompt == "-" else prompt
+    with Stages() as stages:
+        opened, package = _package(checkpoint, PlanOptions(numerics.value, context), target, stages)
+        template = opened.chat_template
+        choices = Choices(text, template is not None if chat is None else chat, max_tokens)
+        ids = _prompt_ids(opened, choices)
+        session = load(
+            package.path,
+            threads=threads,
+            tokens=min(package.lock.context, len(ids) + max_tokens),
+            checkpoint=opened,
+            cache=cache_directory(),
+            progress=stages.step,
+        )
+    with session:
+        generator = Generator(session)
+        outcome = _generate(generator, opened, ids, max_tokens, began, echo=not as_json)
+    for note in opened.notes:
+        print(f"note: {note}", file=sys.stderr)
+    if as_json:
+        print_json({**asdict(outcome), "package": str(package.path), "stages": stages.seconds})
+    else:
+        print(outcome.line(), file=sys.stderr)
+
+
+def _package(
+    reference: str, options: "Options", target: str, stages: Stages
+) -> "tuple[Checkpoint, Package]":
+    """The checkpoint, open, and its package: the one named, or the one in the cache."""
+    from bedstone.build.compile import Request, cached_package, read_package  # noqa: PLC0415
+    from bedstone.checkpoint.reference import open_checkpoint  # noqa: PLC0415
+    from bedstone.spec.package import LOCK  # noqa: PLC0415
+
+    if (Path(reference) / LOCK).is_file():
+        package = read_package(Path(reference))
+        return open_checkpoint(package.lock.checkpoint), package
+    opened = open_checkpoint(reference)
+    request = Request(opened, options, cache_directory(), target)
+    return opened, cached_package(request, stages.begin)
+
+
+def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
+    """The prompt as the model reads it.
+
+    Raises:
+        CallerError: A chat was asked for, and the checkpoint has no template.
+    """
+    if not choices.chat:
+        return opened.tokenizer.encode(choices.prompt, special=False, whole=True)
+    template = opened.chat_template
+    if template is None:
+        raise CallerError(f"`{opened.reference}` has no chat template: use `--raw`")
+    messages = [{"role": "user", "content": choices.prompt}]
+    now = datetime.now(UTC).astimezone()
+    return opened.tokenizer.encode(template.render(messages, now=now), special=True)
+
+
+def _generate(
+    generator: "Generator",
+    opened: "Checkpoint",
+    ids: list[int],
+    max_tokens: int,
+    began: float,
+    *,
+    echo: bool,
+) -> Outcome:
+    """Generate, streaming to stdout where `echo`; an interrupt ends the text where it is."""
+    from bedstone.checkpoint.tokenizer import Detokenizer  # noqa: PLC0415
+
+    stream = Detokenizer(opened.tokenizer)
+    started = perf_counter()
+    tokens: list[int] = []
+    pieces: list[str] = []
+    first = last = started
+    try:
+        for token in generator.generate(ids, max_tokens, opened.tokenizer.eos):
+            last = perf_counter()
+            first = first if tokens else last
+            tokens.append(token)
+            pieces.append(stream.add([token]))
+            if echo:
+                print(pieces[-1], end="", flush=True)
+    finally:
+        pieces.append(stream.finish())
+        if echo:
+            print(pieces[-1], flush=True)
+    return Outcome(
+        text="".join(pieces),
+        tokens=tokens,
+        finish=generator.finish,
+        prompt_tokens=len(ids),
+        first_seconds=first - began,
+        prefill_seconds=first - started,
+        decode_seconds=last - first,
+    )
