@@ -1,17 +1,14 @@
 """`bedstone cut`: a manifest as the stages of a pipeline."""
 
-import shutil
-import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from bedstone.build.write import write_directory
 from bedstone.cli.document import Document, ManifestArgument
 from bedstone.cli.memory import memory_at
 from bedstone.cli.table import columns, size
-from bedstone.errors import CallerError
 from bedstone.spec.codec import serialize
 from bedstone.spec.manifest import Manifest
 from bedstone.verify.cut import cut
@@ -26,31 +23,9 @@ def command(
 ) -> None:
     """Cut every driven program before the calls AT, and write a manifest for each stage."""
     stages = cut(Document.at(manifest).require_verified(), at)
-    write_stages(stages, out)
+    files = {_name(stage): serialize(stage).encode() for stage in stages}
+    write_directory(out, files, owned=_name(stages[0]))
     print("\n".join(columns(_row(stage, out / _name(stage)) for stage in stages)))
-
-
-def write_stages(stages: Sequence[Manifest], out: Path) -> None:
-    """Write all the stages or nothing: beside `out`, then renamed.
-
-    Raises:
-        CallerError: `out` has something in it, or the folder it belongs in cannot be written.
-    """
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise CallerError(f"`{out}` exists; give a new folder for the stages")
-    beside: str | None = None
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        beside = tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent)
-        for stage in stages:
-            (Path(beside) / _name(stage)).write_text(serialize(stage) + "\n", encoding="utf-8")
-        Path(beside).chmod(0o755)
-        Path(beside).replace(out)
-    except OSError as error:
-        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error
-    finally:
-        if beside is not None:
-            shutil.rmtree(beside, ignore_errors=True)
 
 
 def _name(stage: Manifest) -> str:

@@ -149,8 +149,10 @@ def handed_back(reading: Reading) -> Iterator[Finding]:
     if not driven or not reading.sampled or reading.earlier_stage:
         return
     if not any(each.written("tokens") for each in driven):
+        listed = ", ".join(f"`{each.name}`" for each in driven)
         yield Finding(
-            "no program with a `batch` writes a `tokens` output: no call hands a token back",
+            f"no program with a `batch` ({listed}) writes a `tokens` output: no call hands a token "
+            f"back",
             "/programs",
             tuple(f"program {each.name}" for each in driven),
         )
