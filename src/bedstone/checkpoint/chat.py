@@ -152,7 +152,7 @@ def _checked(value: object) -> object:
     return _filtered(value, "_bounded") if isinstance(value, nodes.Concat) else value
 
 
-def _filtered(node: nodes.Expr, name: str) -> nodes.Filter:
+def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
     return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
 
 

@@ -60,11 +60,16 @@ def parse_weight_map(index: Mapping[str, object], where: str) -> dict[str, str]:
     if not isinstance(table, dict) or not table:
         raise WeightError(f"`{where}` has no `weight_map` of tensor names to file names")
     for name, file in table.items():
-        if not isinstance(file, str) or Path(file).name != file or "\\" in file or "\0" in file:
+        if not isinstance(file, str) or not _is_plain(file):
             raise WeightError(
                 f"`{where}` maps tensor {name!r} to {file!r}, expected the name of a file beside it"
             )
     return table
+
+
+def _is_plain(file: str) -> bool:
+    """Whether a file of that name can only lie in the directory itself."""
+    return file not in {"", ".."} and Path(file).name == file and not set(file) & {"\\", "\0"}
 
 
 def _read_indexed(folder: Path) -> Shards:

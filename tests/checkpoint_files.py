@@ -1,0 +1,116 @@
+"""Small checkpoints written byte by byte, for the tests of the readers."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+
+from bedstone.checkpoint.hf_config import parse_hf_config
+from bedstone.checkpoint.names import expected_tensors, gguf_name
+
+LLAMA: dict[str, Any] = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "vocab_size": 3,
+    "hidden_size": 4,
+    "intermediate_size": 6,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "max_position_embeddings": 32,
+    "tie_word_embeddings": True,
+}
+
+Entry = tuple[str, Sequence[int], bytes]
+
+
+def f32(*values: float) -> bytes:
+    return np.array(values, "<f4").tobytes()
+
+
+def write_header(path: Path, header: object, data: bytes = b"") -> Path:
+    """A file with this header, whatever it says; bytes are taken as the header's text."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return path
+
+
+def write_safetensors(path: Path, entries: Mapping[str, Entry]) -> Path:
+    """A well-formed file of name to (dtype, shape, bytes)."""
+    header, data = {}, b""
+    for name, (dtype, shape, raw) in entries.items():
+        offsets = [len(data), len(data) + len(raw)]
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": offsets}
+        data += raw
+    return write_header(path, header, data)
+
+
+def llama_entries(config: Mapping[str, Any]) -> dict[str, Entry]:
+    """Every tensor of the model in its shape, holding 0.5, 1.5, …"""
+    expected = expected_tensors(parse_hf_config(config, "config.json", "tiny"))
+    return {
+        name: ("F32", shape, (np.arange(np.prod(shape), dtype="<f4") + 0.5).tobytes())
+        for name, shape in expected.items()
+    }
+
+
+def write_directory(
+    folder: Path, config: Mapping[str, Any], entries: Mapping[str, Entry] | None = None
+) -> Path:
+    """A Hugging Face directory of one safetensors file."""
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    entries = llama_entries(config) if entries is None else entries
+    write_safetensors(folder / "model.safetensors", entries)
+    return folder
+
+
+GGUF_FIELDS: dict[str, int | float | str | bool] = {
+    "llama.block_count": 1,
+    "llama.context_length": 32,
+    "llama.embedding_length": 4,
+    "llama.feed_forward_length": 6,
+    "llama.attention.head_count": 2,
+    "llama.attention.head_count_kv": 1,
+    "llama.attention.layer_norm_rms_epsilon": 1e-5,
+    "llama.vocab_size": 3,
+}
+
+
+def llama_gguf_tensors() -> dict[str, np.ndarray]:
+    return {
+        gguf_name(name): np.frombuffer(raw, "<f4").reshape(shape)
+        for name, (_, shape, raw) in llama_entries(LLAMA).items()
+    }
+
+
+def write_gguf(
+    path: Path,
+    fields: Mapping[str, Any] = GGUF_FIELDS,
+    tensors: Mapping[str, np.ndarray] | None = None,
+    arch: str = "llama",
+) -> Path:
+    """A GGUF file by the reference writer; a list becomes an array."""
+    writer = gguf.GGUFWriter(path, arch)
+    for key, value in fields.items():
+        match value:
+            case bool():
+                writer.add_bool(key, value)
+            case int():
+                writer.add_uint32(key, value)
+            case float():
+                writer.add_float32(key, value)
+            case str():
+                writer.add_string(key, value)
+            case _:
+                writer.add_array(key, value)
+    for name, tensor in (llama_gguf_tensors() if tensors is None else tensors).items():
+        writer.add_tensor(name, tensor)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
