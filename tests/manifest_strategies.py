@@ -56,12 +56,12 @@ def _list(shape: List) -> st.SearchStrategy[tuple[Any, ...]]:
 
 def _positional(shape: Positional) -> st.SearchStrategy[Any]:
     values = st.tuples(*map(strategy, shape.items))
-    return values if shape.type is tuple else values.map(lambda items: shape.type(*items))
+    return values if shape.kind is tuple else values.map(lambda items: shape.kind(*items))
 
 
 def _record(shape: Record) -> st.SearchStrategy[Any]:
     rows = (*shape.rows, shape.flat) if shape.flat else shape.rows
-    return st.builds(shape.type, **{row.attribute: _member(row) for row in rows})
+    return st.builds(shape.kind, **{row.attribute: _member(row) for row in rows})
 
 
 def _member(row: Row) -> st.SearchStrategy[Any]:

@@ -67,3 +67,15 @@ def test_the_first_undefined_name_in_key_order_is_told() -> None:
     places = {"/vars/n/max": "Q1", "/buffers/w/bind/1/rows": [0, "Q2"]}
     with pytest.raises(ParseError, match="`Q2`"):
         parse_value(changed("02_impl", **places))
+
+
+def test_a_long_array_is_walked_to_its_end() -> None:
+    shape = [1] * 1000 + ["N"]
+    document = changed("01_minimal", **{"/buffers/src/shape": shape})
+    assert expand(document)["buffers"]["src"]["shape"] == [1] * 1000 + [16]
+
+
+def test_beyond_the_operands_of_an_operator_nothing_is_a_number() -> None:
+    document = changed("02_impl", **{"/ops/project/impl/launches/0/grid/0": {"mul": [2, 2, "N"]}})
+    launch = expand(document)["ops"]["project"]["impl"]["launches"][0]
+    assert launch["grid"][0] == {"mul": [2, 2, "N"]}

@@ -136,9 +136,19 @@ def _members(places: Places) -> dict[str | None, Places]:
     return members
 
 
-@cache
 def _item(places: Places, index: int) -> Places:
-    return tuple(leaf for place in places for leaf in _items(place, index))
+    elements = _elements(places)
+    return elements[min(index, len(elements) - 1)]
+
+
+@cache
+def _elements(places: Places) -> tuple[Places, ...]:
+    """The places at each index; the last are those of every later one."""
+    longest = max((len(p.items) for p in places if isinstance(p, Positional)), default=0)
+    return tuple(
+        tuple(leaf for place in places for leaf in _items(place, index))
+        for index in range(longest + 1)
+    )
 
 
 def _fields(place: Shape) -> list[tuple[str | None, Shape]]:

@@ -75,7 +75,7 @@ def _positional(shape: Positional) -> Decoder:
         except MisfitError as error:
             error.trail.append(len(items))
             raise
-        return tuple(items) if shape.type is tuple else shape.type(*items)
+        return tuple(items) if shape.kind is tuple else shape.kind(*items)
 
     return decode
 
@@ -104,7 +104,7 @@ def _table(shape: Table) -> Decoder:
 def _record(shape: Record) -> Decoder:
     rows = {row.name: (row.attribute, decoder(row.shape), row.nullable) for row in shape.rows}
     required = frozenset(row.attribute for row in shape.rows if row.required)
-    title = shape.type.__name__
+    title = shape.kind.__name__
     rest = None if shape.flat is None else (shape.flat.attribute, decoder(shape.flat.shape))
 
     def decode(value: object) -> object:
@@ -131,7 +131,7 @@ def _record(shape: Record) -> Decoder:
             _refuse_field(next(iter(unknown)), rows)
         if not required <= members.keys():
             _refuse_absence(shape, members)
-        return shape.type(**members)
+        return shape.kind(**members)
 
     return decode
 
@@ -188,11 +188,12 @@ def _by_tag(shape: ByTag) -> Decoder:
 def _by_value(shape: ByValue) -> Decoder:
     key = shape.key
     arms = {word: decoder(arm) for word, arm in shape.arms.items()}
+    title = "` or `".join(arm.kind.__name__ for arm in shape.arms.values())
     word_of = scalar.choice(Choice((tuple(arms),)))
 
     def decode(value: object) -> object:
         if type(value) is not dict:
-            _refuse_record("Shard", value)
+            _refuse_record(title, value)
         if key not in value:
             raise MisfitError("P5", f"expected a field `{key}`, found none")
         try:

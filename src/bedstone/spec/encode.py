@@ -79,7 +79,7 @@ def _list(shape: List) -> Encoder:
 
 def _positional(shape: Positional) -> Encoder:
     encoders = tuple(encoder(item) for item in shape.items)
-    names = getattr(shape.type, "__match_args__", ())
+    names = getattr(shape.kind, "__match_args__", ())
 
     def encode(value: Iterable[object], pad: str) -> str:
         inner = pad + _INDENT
@@ -156,7 +156,7 @@ def _by_tag(shape: ByTag) -> Encoder:
 
 def _by_value(shape: ByValue) -> Encoder:
     return _chosen(
-        {arm.type: _object(_keyed(shape.key, word, arm)) for word, arm in shape.arms.items()}
+        {arm.kind: _object(_keyed(shape.key, word, arm)) for word, arm in shape.arms.items()}
     )
 
 

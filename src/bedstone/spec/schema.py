@@ -58,7 +58,7 @@ def schema() -> Json:
 
 
 def _described(shape: Shape, json: Json) -> Json:
-    prose = inspect.getdoc(shape.type) if isinstance(shape, Record) else None
+    prose = inspect.getdoc(shape.kind) if isinstance(shape, Record) else None
     return {"description": prose, **json} if prose else json
 
 
@@ -85,7 +85,7 @@ def _numeric(shape: Integer | Number, kind: str | list[str]) -> Json:
             json["maximum"] = shape.high
     if isinstance(shape, Integer) and shape.literal:
         return json
-    return {"anyOf": [json, _CONSTANT]}
+    return {"anyOf": [json, dict(_CONSTANT)]}
 
 
 def _choice(shape: Choice) -> Json:

@@ -76,10 +76,10 @@ class List:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positional:
-    """An array with a shape for each place; an instance of `type` (or a tuple) once decoded."""
+    """An array with a shape for each place; an instance of `kind` (or a tuple) once decoded."""
 
     items: tuple["Shape", ...]
-    type: type[Any] = tuple
+    kind: type[Any] = tuple
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +111,7 @@ class Record:
     `flat` is a row whose fields lie in this object itself, beside those of `rows`.
     """
 
-    type: type[Any]
+    kind: type[Any]
     rows: tuple[Row, ...]
     flat: Row | None = None
 
@@ -196,5 +196,5 @@ def record(
     return Record(type_, tuple(row for row in rows if row is not flat_row), flat_row)
 
 
-def _default(spec: "Field[Any]") -> object:
+def _default(spec: Field[Any]) -> object:
     return spec.default_factory() if spec.default_factory is not MISSING else spec.default
