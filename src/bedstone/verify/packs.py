@@ -162,7 +162,8 @@ def tensormap_width(site: FieldSite) -> Iterator[Finding]:
 
 def tensormap_aligned(site: FieldSite) -> Iterator[Finding]:
     """A tensor map stands on a multiple of 64 bytes."""
-    if isinstance(site.field.source, TensorMap) and site.field.at % TENSORMAP_ALIGNMENT:
+    misaligned = site.width and site.field.at % TENSORMAP_ALIGNMENT
+    if isinstance(site.field.source, TensorMap) and misaligned:
         yield site.place.finding(
             f"is a tensor map at {site.field.at}, expected a multiple of {TENSORMAP_ALIGNMENT}",
             at="/at",
@@ -227,9 +228,9 @@ PACK_ROWS: Rows[PackSite] = (
         each_field,
         (
             Rule("Q5", "packs", width_known),
-            Rule("Q3", "packs", field_within),
             Rule("R1", "packs", tensormap_width),
             Rule("R2", "packs", tensormap_aligned),
+            Rule("Q3", "packs", field_within),
         ),
     ),
     Rule("Q4", "packs", fields_apart),

@@ -64,7 +64,7 @@ def footprint(tensor: TensorMap) -> int | None:
     An outermost extent of 0 takes whatever the buffer holds and adds nothing.
     """
     dims, strides = tensor.dims, tensor.strides
-    if not dims or len(strides) != len(dims) - 1 or 0 in dims[:-1]:
+    if not dims or len(strides) != len(dims) - 1 or 0 in dims[1:-1]:
         return None
     row = -(-dims[0] * TMA_BITS[tensor.dtype] // 8)
     span = row + sum((n - 1) * stride for n, stride in zip(dims[1:], strides, strict=True) if n)
