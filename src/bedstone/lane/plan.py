@@ -10,7 +10,7 @@ from bedstone.graph.step import Row, StepGraph
 from bedstone.lane.arena import place_buffers
 from bedstone.lane.body import Body
 from bedstone.lane.check import require_graph, require_lowerable, require_names
-from bedstone.lane.errors import NoLaunchError
+from bedstone.lane.errors import NoLaunchError, ScheduleError
 from bedstone.lane.facts import Facts, Knobs
 from bedstone.lane.forms import Forms
 from bedstone.lane.link import link
@@ -18,6 +18,7 @@ from bedstone.lane.optimize import Optimizer
 from bedstone.lane.schedule import Numerics, Schedule, Step
 from bedstone.lane.shim import Shim
 from bedstone.lane.table import TABLE
+from bedstone.lane.verify import verify
 from bedstone.lane.views import View, find_views
 
 RULES: tuple[str, ...] = tuple(rule.name for rule in TABLE)
@@ -43,7 +44,11 @@ def plan(
     require_lowerable(facts)
     optimizer = Optimizer(Body(facts), shim, held)
     optimizer.run()
-    return _lowered(optimizer, shim)
+    schedule = _lowered(optimizer, shim)
+    faults = verify(schedule, facts, shim)
+    if faults:
+        raise ScheduleError(graph.model, faults)
+    return schedule
 
 
 def _lowered(optimizer: Optimizer, shim: Shim) -> Schedule:
