@@ -29,7 +29,7 @@ ROW_TILE = 4
 ROPE_HALVES = (4, 8, 16, 24, 32, 40, 48, 64, 128)
 """Pairs a rotation table kernel exists for: their count is part of its ABI."""
 
-_SCRATCH = Shared(224 * 1024)
+_SCRATCH = Shared(226 * 1024)
 """What a tile of weights or of keys is laid into: just under the manifest's limit a launch."""
 
 _CHUNK = 4096
@@ -122,7 +122,7 @@ def _linear(
 
 
 def _format_kernels(fmt: Format) -> Iterator[Kernel]:
-    defines = MappingProxyType({"BS_FORMAT": fmt.name.upper()})
+    defines = MappingProxyType({"BS_FORMAT": f"BS_{fmt.name.upper()}"})
     embed = (*_in("token", "i32"), *_in("w", fmt.dtype), *_out("y"), *_i32("rows width"))
     grid = (Extent("rows"), _ONE, _ONE)
     yield Kernel(f"embed_{fmt.name}", f"embed-{fmt.name}", "embed.c", defines, embed, grid)
@@ -185,7 +185,7 @@ def _row_rows() -> Iterator[Row]:
     yield "take_row", "rows.c", take_row, (), None
     add_row = _in("a b") + _out("y") + _i32("rows width")
     yield "add_row", "rows.c", add_row, _EACH_ROW, None
-    advance = _out("next error token at to_slot", "i32") + _buffer("inout", "i32", "run")
+    advance = _out("next error token at to_slot run", "i32")
     inputs = _in("logits") + _in("position pages", "i32")
     yield "argmax", "argmax.c", inputs + advance + _i32("rows vocab page pages_width"), (), None
 

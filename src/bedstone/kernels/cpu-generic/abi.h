@@ -1,0 +1,49 @@
+/* How the runtime calls a kernel: once per grid block, with an argument vector and scratch.
+ *
+ * An entry exports a string beside itself that states its parameter types; the loader compares it
+ * with the manifest's. Entries read their arguments in order through a cursor.
+ */
+#ifndef BS_ABI_H
+#define BS_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef union {
+    void *ptr;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    uint8_t u8;
+    uint64_t word;
+} bs_arg;
+
+typedef struct {
+    uint32_t x, y, z;
+} bs_dim3;
+
+#define BS_EXPORT __attribute__((visibility("default")))
+#define BS_INLINE inline __attribute__((always_inline, unused))
+#define BS_STATIC static __attribute__((unused))
+
+#define BS_KERNEL(entry, types) BS_KERNEL_NAMED(entry, types)
+#define BS_KERNEL_NAMED(entry, types)                                                    \
+    BS_EXPORT const char bs_abi_##entry[] = types;                                       \
+    BS_EXPORT void entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,  \
+                         void *shared);                                                  \
+    void entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
+
+/* Most entries need only some of what they are called with. */
+#define BS_UNUSED(name) ((void)(name))
+
+typedef const bs_arg *bs_cursor;
+
+static BS_INLINE void *bs_ptr(bs_cursor *at) { return (*at)++->ptr; }
+static BS_INLINE int bs_i32(bs_cursor *at) { return (*at)++->i32; }
+static BS_INLINE float bs_f32(bs_cursor *at) { return (*at)++->f32; }
+
+static BS_INLINE int bs_min(int a, int b) { return a < b ? a : b; }
+static BS_INLINE int bs_max(int a, int b) { return a > b ? a : b; }
+static BS_INLINE int bs_ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+#endif

@@ -1,0 +1,267 @@
+/* Int8 activations times weight rows of a quantized format.
+ *
+ * A block's 32 products are summed exactly in integers, then scaled into the sum, block by block:
+ *     sum += (w scale * x scale) * products [ + w offset * (x scale * sum of x codes) ]
+ */
+#ifndef BS_CODE_PRODUCT_H
+#define BS_CODE_PRODUCT_H
+
+#include <weights.h>
+
+#if BS_SIGNED
+#define bs_dot4 dot4_i8
+#define bs_vo_dot4 vo_dot4_i8
+#else
+#define bs_dot4 dot4_u8
+#define bs_vo_dot4 vo_dot4_u8
+#endif
+
+/* The headers of eight rows at one place: scales and offsets of the 32s behind it. */
+typedef struct {
+    v8f scale, offset;
+#if BS_FORMAT == BS_Q4_K
+    uint8_t six[16][8]; /* scale of each 32, then its offset; a byte a row */
+#elif BS_FORMAT == BS_Q6_K
+    uint8_t scales[16][8]; /* of each 16 */
+#endif
+} bs_headers;
+
+static BS_INLINE void bs_headers_load(const uint8_t *const w[8], size_t at, bs_headers *h)
+{
+#if BS_FORMAT == BS_Q4_1
+    v8_from_f16_pair(w, at, &h->scale, &h->offset);
+#elif BS_FORMAT == BS_Q4_K
+    v8_from_f16_pair(w, at, &h->scale, &h->offset);
+    uint8_t six[8][16];
+    for (int i = 0; i < 8; i++) bs_six_bits(w[i] + at + 4, six[i]);
+    bytes_transpose(six, h->six);
+#elif BS_FORMAT == BS_Q6_K
+    /* the half float ends the block: read it through the word that ends there */
+    v8f before;
+    v8_from_f16_pair(w, at + 206, &before, &h->scale);
+    uint8_t scales[8][16];
+    for (int i = 0; i < 8; i++) memcpy(scales[i], w[i] + at + 192, 16);
+    bytes_transpose(scales, h->scales);
+#else
+    h->scale = v8_from_f16(w, at);
+#endif
+}
+
+static BS_INLINE v8f v8_set(float x) { return x - (v8f){0}; }
+static BS_INLINE v8f v8_from_i32(v8i v) { return __builtin_convertvector(v, v8f); }
+
+static BS_INLINE v8f bs_scale(const bs_headers *h, int j)
+{
+    BS_UNUSED(j);
+#if BS_FORMAT == BS_Q4_K
+    return h->scale * v8_from_i32(v8_from_u8(h->six[j]));
+#else
+    return h->scale;
+#endif
+}
+
+static BS_INLINE v8f bs_offset(const bs_headers *h, int j)
+{
+    BS_UNUSED(j);
+#if BS_FORMAT == BS_Q4_K
+    return -(h->offset * v8_from_i32(v8_from_u8(h->six[8 + j])));
+#else
+    return h->offset;
+#endif
+}
+
+/* One activation row with eight weight rows, 32 products of each at a time. */
+static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a, size_t row,
+                              size_t ahead)
+{
+    size_t blocks = (size_t)a->k / 32;
+    const uint8_t *x = (const uint8_t *)a->codes + row * (size_t)a->k;
+    const float *scales = a->scales + row * blocks;
+    v8f acc = {0};
+    for (size_t b = 0; b < blocks; b += BS_BLOCKS) {
+        size_t at = b / BS_BLOCKS * BS_BLOCK_BYTES;
+        bs_headers headers;
+        bs_headers_load(w, at, &headers);
+        for (int i = 0; i < 8; i++)
+            for (size_t line = 0; line < BS_BLOCK_BYTES; line += 64)
+                __builtin_prefetch(w[i] + at + line + ahead);
+        for (int j = 0; j < BS_BLOCKS; j++) {
+            vb codes = vb_load(x + 32 * (b + (size_t)j));
+            vb ones = (uint8_t)1 - (vb){0};
+            v8i start = -BS_ZERO * dot4_u8((v8i){0}, ones, codes), p[8], first, second;
+#pragma GCC unroll 8
+            for (int i = 0; i < 8; i++) p[i] = bs_dot4(start, bs_codes(w[i] + at, j), codes);
+            v8_halves(p, &first, &second);
+#if BS_TWO_SCALES
+            first *= v8_from_i8(headers.scales[2 * j]);
+            second *= v8_from_i8(headers.scales[2 * j + 1]);
+#endif
+            v8f scale = bs_scale(&headers, j) * scales[b + (size_t)j];
+            acc = v8_fma(scale, v8_from_i32(first + second), acc);
+#if BS_HAS_OFFSET
+            v8f total = v8_set(scales[b + (size_t)j] * (float)a->sums[row * blocks + b + (size_t)j]);
+            acc = v8_fma(bs_offset(&headers, j), total, acc);
+#endif
+        }
+    }
+    return acc;
+}
+
+/* A panel of codes: VO weight rows side by side, [k / 4][VO][4] bytes, and what scales them. */
+typedef struct {
+    uint8_t *codes;
+    float *scale;           /* [k / 32][VO] */
+#if BS_HAS_OFFSET
+    float *offset;          /* [k / 32][VO] */
+#elif BS_TWO_SCALES
+    int32_t *scales;        /* [k / 16][VO] */
+#endif
+} bs_code_panel;
+
+#define BS_PANEL_ROW (32 * VO + 4 * VO * (1 + BS_HAS_OFFSET + 2 * BS_TWO_SCALES)) /* bytes a 32 */
+#define BS_PANEL_BLOCKS (BS_PANEL_BYTES / BS_PANEL_ROW / BS_BLOCKS * BS_BLOCKS)
+
+static BS_INLINE bs_code_panel bs_panel_at(void *memory, int blocks)
+{
+    bs_code_panel panel;
+    panel.codes = memory;
+    panel.scale = (float *)(panel.codes + (size_t)blocks * 32 * VO);
+#if BS_HAS_OFFSET
+    panel.offset = panel.scale + (size_t)blocks * VO;
+#elif BS_TWO_SCALES
+    panel.scales = (int32_t *)(panel.scale + (size_t)blocks * VO);
+#endif
+    return panel;
+}
+
+/* Blocks [from, from + blocks) of VO weight rows; `from` and `blocks` in whole headers. */
+static void bs_pack(const uint8_t *const *w, int from, int blocks, bs_code_panel panel)
+{
+    for (int lane = 0; lane < VO; lane += 8)
+        for (int b = 0; b < blocks; b += BS_BLOCKS) {
+            size_t at = (size_t)((from + b) / BS_BLOCKS) * BS_BLOCK_BYTES;
+            bs_headers headers;
+            bs_headers_load(w + lane, at, &headers);
+            for (int j = 0; j < BS_BLOCKS; j++) {
+                size_t place = (size_t)(b + j) * VO + (size_t)lane;
+                v8f scale = bs_scale(&headers, j);
+                memcpy(panel.scale + place, &scale, sizeof scale);
+#if BS_HAS_OFFSET
+                v8f offset = bs_offset(&headers, j);
+                memcpy(panel.offset + place, &offset, sizeof offset);
+#elif BS_TWO_SCALES
+                for (int half = 0; half < 2; half++) {
+                    v8i six = v8_from_i8(headers.scales[2 * j + half]);
+                    memcpy(panel.scales + 2 * place - lane + half * VO, &six, sizeof six);
+                }
+#endif
+                for (int i = 0; i < 8; i++) {
+                    vb codes = bs_codes(w[lane + i] + at, j);
+                    uint32_t groups[8];
+                    memcpy(groups, &codes, 32);
+                    for (int g = 0; g < 8; g++)
+                        memcpy(panel.codes + (((size_t)(b + j) * 8 + (size_t)g) * VO +
+                                              (size_t)(lane + i)) * 4, &groups[g], 4);
+                }
+            }
+        }
+}
+
+static BS_INLINE vof vo_set(float x) { return x - (vof){0}; }
+static BS_INLINE voi vo_seti(int32_t x) { return x - (voi){0}; }
+
+static BS_INLINE vof vo_load(const float *p)
+{
+    vof v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static BS_INLINE voi vo_loadi(const int32_t *p)
+{
+    voi v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static BS_INLINE int32_t bs_sixteen(const int8_t *x)
+{
+    int32_t sum = 0;
+    for (int i = 0; i < 16; i++) sum += x[i];
+    return sum;
+}
+
+/* Groups [first, first + count) of four codes of one block: `dot` of each row gains the products. */
+static BS_INLINE void bs_panel_groups(const uint8_t *codes, int first, int count,
+                                      const int8_t *const x[BS_CODE_ROWS], voi dot[BS_CODE_ROWS])
+{
+#pragma GCC unroll 8
+    for (int g = first; g < first + count; g++)
+#pragma GCC unroll 8
+        for (int r = 0; r < BS_CODE_ROWS; r++) {
+            int32_t four;
+            memcpy(&four, x[r] + 4 * g, 4);
+            dot[r] = bs_vo_dot4(dot[r], codes + (size_t)g * VO * 4, four);
+        }
+}
+
+/* The exact integer products of one block with each row, its zero and inner scales applied. */
+static BS_INLINE void bs_panel_block(bs_code_panel panel, int b, const int8_t *const x[BS_CODE_ROWS],
+                                     const int32_t *const sums[BS_CODE_ROWS], voi dot[BS_CODE_ROWS])
+{
+    const uint8_t *codes = panel.codes + (size_t)b * 32 * VO;
+#if BS_TWO_SCALES
+    BS_UNUSED(sums);
+    voi half[BS_CODE_ROWS];
+    for (int part = 0; part < 2; part++) {
+        voi scale = vo_loadi(panel.scales + ((size_t)b * 2 + (size_t)part) * VO);
+#pragma GCC unroll 8
+        for (int r = 0; r < BS_CODE_ROWS; r++) half[r] = vo_seti(-BS_ZERO * bs_sixteen(x[r] + 16 * part));
+        bs_panel_groups(codes, 4 * part, 4, x, half);
+#pragma GCC unroll 8
+        for (int r = 0; r < BS_CODE_ROWS; r++) dot[r] = scale * half[r] + (part ? dot[r] : (voi){0});
+    }
+#else
+#pragma GCC unroll 8
+    for (int r = 0; r < BS_CODE_ROWS; r++) dot[r] = vo_seti(-BS_ZERO * *sums[r]);
+    bs_panel_groups(codes, 0, 8, x, dot);
+#endif
+}
+
+/* A panel against BS_CODE_ROWS activation rows; `row` repeats its last where fewer are left. A
+   panel that does not begin at k = 0 goes on from the sums so far. */
+static void bs_panel_rows(bs_code_panel panel, int from, int blocks, const bs_activations *a,
+                          const size_t *row, bs_sums *sums, int column)
+{
+    size_t stride = (size_t)a->k / 32;
+    vof acc[BS_CODE_ROWS];
+#pragma GCC unroll 8
+    for (int r = 0; r < BS_CODE_ROWS; r++) acc[r] = from ? vo_load(&sums[r][column]) : (vof){0};
+    for (int b = 0; b < blocks; b++) {
+        voi dot[BS_CODE_ROWS];
+        vof scale = vo_load(panel.scale + (size_t)b * VO);
+        const int8_t *x[BS_CODE_ROWS];
+        const int32_t *total[BS_CODE_ROWS];
+        const float *by[BS_CODE_ROWS];
+#pragma GCC unroll 8
+        for (int r = 0; r < BS_CODE_ROWS; r++) {
+            size_t at = row[r] * stride + (size_t)(from + b);
+            x[r] = a->codes + 32 * at;
+            total[r] = a->sums + at;
+            by[r] = a->scales + at;
+        }
+        bs_panel_block(panel, b, x, total, dot);
+#pragma GCC unroll 8
+        for (int r = 0; r < BS_CODE_ROWS; r++) {
+            acc[r] = vo_fma(scale * *by[r], __builtin_convertvector(dot[r], vof), acc[r]);
+#if BS_HAS_OFFSET
+            vof offset = vo_load(panel.offset + (size_t)b * VO);
+            acc[r] = vo_fma(offset, vo_set(*by[r] * (float)*total[r]), acc[r]);
+#endif
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < BS_CODE_ROWS; r++) memcpy(&sums[r][column], &acc[r], sizeof acc[r]);
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* Float activations times weight rows: dequantized on the way, or from a panel that already is.
+ *
+ * Lane l of a sum takes k = l, l + VL, ... in order; then the lanes fold pairwise.
+ */
+#ifndef BS_FLOAT_PRODUCT_H
+#define BS_FLOAT_PRODUCT_H
+
+#include <weights.h>
+
+/* `rows` x `count` dot products, all at once. `packed`: weights are float32 panel rows. */
+static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
+                              const float *const *x, const uint8_t *const *w, int k, size_t ahead,
+                              bs_sums *sums, int column)
+{
+    vf acc[rows][count];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int c = 0; c < count; c++) acc[r][c] = (vf){0};
+    BS_UNUSED(ahead);
+    BS_UNUSED(packed);
+#if !BS_DENSE
+    if (!packed) {
+        for (int b = 0; b < k / 32; b++) {
+            size_t at = (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES;
+#pragma GCC unroll 8
+            for (int c = 0; c < count; c++) {
+                vf values[32 / VL];
+                bs_block_values(w[c] + at, b % BS_BLOCKS, values);
+                if (b % BS_BLOCKS == 0) __builtin_prefetch(w[c] + at + ahead);
+#pragma GCC unroll 8
+                for (int i = 0; i < 32 / VL; i++)
+#pragma GCC unroll 8
+                    for (int r = 0; r < rows; r++)
+                        acc[r][c] = vf_fma(vf_load(x[r] + 32 * b + VL * i), values[i], acc[r][c]);
+            }
+        }
+    }
+    int from = packed ? 0 : k;
+#else
+    int from = 0;
+#endif
+    for (; from + VL <= k; from += VL) {
+        vf values[count];
+#pragma GCC unroll 8
+        for (int c = 0; c < count; c++) {
+#if BS_DENSE
+            values[c] = bs_values(w[c], from, VL);
+            __builtin_prefetch(w[c] + (size_t)from * BS_VALUE_BYTES + ahead);
+#else
+            values[c] = vf_load((const float *)w[c] + from);
+#endif
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            vf v = vf_load(x[r] + from);
+#pragma GCC unroll 8
+            for (int c = 0; c < count; c++) acc[r][c] = vf_fma(v, values[c], acc[r][c]);
+        }
+    }
+#if BS_DENSE
+    if (from < k)
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+            for (int c = 0; c < count; c++)
+                acc[r][c] = vf_fma(vf_load_n(x[r] + from, k - from), bs_values(w[c], from, k - from),
+                                   acc[r][c]);
+#endif
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 8
+        for (int c = 0; c < count; c++) sums[r][column + c] = vf_sum(acc[r][c]);
+}
+
+#if !BS_DENSE
+
+/* As many weight rows as fit, in fours, as float32 rows; every row of activations against them. */
+static int bs_float_panel(const bs_weight_rows *w, int first, int k, float *panel)
+{
+    int fit = (int)(BS_PANEL_BYTES / ((size_t)k * sizeof(float))) & ~3;
+    int count = bs_min(fit, w->count - first);
+    for (int c = 0; c < count; c++)
+        for (int b = 0; b < k / 32; b++) {
+            vf values[32 / VL];
+            const uint8_t *at = w->row[first + c] + (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES;
+            bs_block_values(at, b % BS_BLOCKS, values);
+            memcpy(panel + (size_t)c * (size_t)k + 32 * b, values, sizeof values);
+        }
+    return count;
+}
+
+#endif
+
+#endif

@@ -1,0 +1,214 @@
+/* linear, parts2, parts3, glu: matrix products of one weight format, a block a share of the outputs. */
+#include <product.h>
+#include <quantize.h>
+
+#define BS_TILE 32 /* outputs of a gated unit's block: one block of its quantized form */
+
+/* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`. */
+typedef struct {
+    const uint8_t *w;
+    const float *bias;
+    float *y;
+    const int32_t *slot;
+    int n;
+} part;
+
+/* Outputs [from, from + count) of a part. */
+typedef struct {
+    const part *of;
+    int from, count;
+} share;
+
+static BS_INLINE bs_activations read_activations(bs_cursor *at, int quantized)
+{
+    bs_activations a = {0};
+    if (quantized) {
+        a.codes = bs_ptr(at);
+        a.scales = bs_ptr(at);
+        a.sums = bs_ptr(at);
+    } else {
+        a.x = bs_ptr(at);
+    }
+    return a;
+}
+
+static void list_rows(bs_weight_rows *list, share s, int k)
+{
+    for (int i = 0; i < s.count; i++)
+        list->row[list->count++] = s.of->w + (size_t)(s.from + i) * bs_row_bytes(k);
+}
+
+static void fill_list(bs_weight_rows *list)
+{
+    for (int i = list->count; i < BS_LIST; i++) list->row[i] = list->row[list->count - 1];
+}
+
+/* Takes as much of each share as the list still holds. */
+static int take(bs_weight_rows *list, share *left, share *taken, int count, int k)
+{
+    list->count = 0;
+    for (int i = 0; i < count; i++) {
+        taken[i] = left[i];
+        taken[i].count = bs_min(left[i].count, BS_LIST - list->count);
+        left[i].from += taken[i].count;
+        left[i].count -= taken[i].count;
+        list_rows(list, taken[i], k);
+    }
+    return list->count;
+}
+
+/* One row's sums to their part's row: a negative slot writes nothing. */
+static void put(share s, const float *sums, size_t row)
+{
+    float *y = s.of->y;
+    if (s.of->slot) {
+        if (s.of->slot[row] < 0) return;
+        row = (size_t)s.of->slot[row];
+    }
+    y += row * (size_t)s.of->n + (size_t)s.from;
+    const float *bias = s.of->bias ? s.of->bias + s.from : 0;
+    for (int i = 0; i < s.count; i += VL) {
+        int n = bs_min(VL, s.count - i);
+        vf v = vf_load_n(sums + i, n);
+        vf_store_n(y + i, bias ? v + vf_load_n(bias + i, n) : v, n);
+    }
+}
+
+static void linear_block(const bs_activations *a, const part *parts, int count, int rows,
+                         unsigned block, unsigned blocks, bs_scratch *scratch)
+{
+    share left[3], taken[3];
+    for (int i = 0; i < count; i++) {
+        int each = bs_ceil_div(parts[i].n, (int)blocks), from = bs_min(each * (int)block, parts[i].n);
+        left[i] = (share){parts + i, from, bs_min(each, parts[i].n - from)};
+    }
+    bs_weight_rows list;
+    while (take(&list, left, taken, count, a->k)) {
+        fill_list(&list);
+        for (int from = 0; from < rows; from += BS_CHUNK) {
+            int chunk = bs_min(BS_CHUNK, rows - from);
+            bs_product(a, &list, (size_t)from, chunk, scratch);
+            for (int r = 0; r < chunk; r++) {
+                const float *sums = scratch->sums[r];
+                for (int i = 0; i < count; sums += taken[i++].count)
+                    put(taken[i], sums, (size_t)(from + r));
+            }
+        }
+    }
+}
+
+static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
+                                   void *shared, int quantized, int count, int biased, int to_table)
+{
+    bs_cursor at = args;
+    bs_activations a = read_activations(&at, quantized);
+    part parts[3] = {{0}};
+    for (int i = 0; i < count; i++) parts[i].w = bs_ptr(&at);
+    if (biased)
+        for (int i = 0; i < count; i++) parts[i].bias = bs_ptr(&at);
+    for (int i = 0; i < count; i++) parts[i].y = bs_ptr(&at);
+    if (to_table) parts[count - 1].slot = bs_ptr(&at);
+    int rows = bs_i32(&at);
+    a.k = bs_i32(&at);
+    for (int i = 0; i < count; i++) parts[i].n = bs_i32(&at);
+    linear_block(&a, parts, count, rows, block->x, grid->x, shared);
+}
+
+/* --- the gated unit ------------------------------------------------------------------------ */
+
+static BS_INLINE void gate(const float *sums, int n, int act, float *y)
+{
+    for (int i = 0; i < n; i += VL) {
+        int m = bs_min(VL, n - i);
+        vf g = vf_load_n(sums + i, m);
+        vf_store_n(y + i, (act ? vf_gelu_tanh(g) : vf_silu(g)) * vf_load_n(sums + n + i, m), m);
+    }
+}
+
+static void glu_block(const bs_activations *a, const part *gate_up, int rows, int act,
+                      unsigned block, float *y, bs_quantized q, bs_scratch *scratch)
+{
+    int n = gate_up[0].n, from = BS_TILE * (int)block, count = bs_min(BS_TILE, n - from);
+    bs_weight_rows list = {{0}, 0};
+    for (int i = 0; i < 2; i++) list_rows(&list, (share){gate_up + i, from, count}, a->k);
+    fill_list(&list);
+    for (int start = 0; start < rows; start += BS_CHUNK) {
+        int chunk = bs_min(BS_CHUNK, rows - start);
+        bs_product(a, &list, (size_t)start, chunk, scratch);
+        for (int r = 0; r < chunk; r++) {
+            size_t place = (size_t)(start + r) * (size_t)n + (size_t)from;
+            float made[BS_TILE];
+            gate(scratch->sums[r], count, act, made);
+            if (y) memcpy(y + place, made, (size_t)count * sizeof(float));
+            if (q.codes) bs_quantize_block(made, bs_quantized_at(q, place));
+        }
+    }
+}
+
+static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *shared,
+                                int quantized, int to_float, int to_codes)
+{
+    bs_cursor at = args;
+    bs_activations a = read_activations(&at, quantized);
+    part gate_up[2] = {{0}};
+    gate_up[0].w = bs_ptr(&at);
+    gate_up[1].w = bs_ptr(&at);
+    float *y = to_float ? bs_ptr(&at) : 0;
+    bs_quantized q = {0};
+    if (to_codes) q = bs_quantized_out(&at);
+    int rows = bs_i32(&at);
+    a.k = bs_i32(&at);
+    gate_up[0].n = gate_up[1].n = bs_i32(&at);
+    int act = bs_i32(&at);
+    glu_block(&a, gate_up, rows, act, block->x, y, q, shared);
+}
+
+/* --- entries ------------------------------------------------------------------------------- */
+
+#define X "in buffer<f32>, "
+#define XQ "in buffer<i8>, in buffer<f32>, in buffer<i32>, "
+#define W "in buffer<" BS_W ">, "
+#define BIAS "in buffer<f32>, "
+#define Y "out buffer<f32>, "
+#define YQ "out buffer<i8>, out buffer<f32>, out buffer<i32>, "
+#define TABLE "inout state, in buffer<i32>, "
+
+#define LINEAR(family, suffix, types, quantized, count, biased, to_table)                  \
+    BS_KERNEL(BS_ENTRY(family, suffix), types)                                             \
+    {                                                                                      \
+        linear_entry(args, block, grid, shared, quantized, count, biased, to_table);       \
+    }
+
+#define LINEAR_FORMS(form, x, quantized)                                                               \
+    LINEAR(linear##form, , x W Y "i32, i32, i32", quantized, 1, 0, 0)                                  \
+    LINEAR(linear##form, _rows, x W TABLE "i32, i32, i32", quantized, 1, 0, 1)                         \
+    LINEAR(linear##form, _b, x W BIAS Y "i32, i32, i32", quantized, 1, 1, 0)                           \
+    LINEAR(linear##form, _b_rows, x W BIAS TABLE "i32, i32, i32", quantized, 1, 1, 1)                  \
+    LINEAR(parts2##form, , x W W Y Y "i32, i32, i32, i32", quantized, 2, 0, 0)                         \
+    LINEAR(parts2##form, _rows, x W W Y TABLE "i32, i32, i32, i32", quantized, 2, 0, 1)                \
+    LINEAR(parts2##form, _b, x W W BIAS BIAS Y Y "i32, i32, i32, i32", quantized, 2, 1, 0)             \
+    LINEAR(parts2##form, _b_rows, x W W BIAS BIAS Y TABLE "i32, i32, i32, i32", quantized, 2, 1, 1)    \
+    LINEAR(parts3##form, , x W W W Y Y Y "i32, i32, i32, i32, i32", quantized, 3, 0, 0)                \
+    LINEAR(parts3##form, _rows, x W W W Y Y TABLE "i32, i32, i32, i32, i32", quantized, 3, 0, 1)       \
+    LINEAR(parts3##form, _b, x W W W BIAS BIAS BIAS Y Y Y "i32, i32, i32, i32, i32", quantized, 3, 1, 0) \
+    LINEAR(parts3##form, _b_rows, x W W W BIAS BIAS BIAS Y Y TABLE "i32, i32, i32, i32, i32",          \
+           quantized, 3, 1, 1)
+
+#define GLU(form, suffix, types, quantized, to_float, to_codes)                \
+    BS_KERNEL(BS_ENTRY(glu##form, suffix), types "i32, i32, i32, i32")         \
+    {                                                                          \
+        BS_UNUSED(grid);                                                       \
+        glu_entry(args, block, shared, quantized, to_float, to_codes);         \
+    }
+
+#define GLU_FORMS(form, x, quantized)             \
+    GLU(form, , x W W Y, quantized, 1, 0)         \
+    GLU(form, _q, x W W YQ, quantized, 0, 1)      \
+    GLU(form, _fq, x W W Y YQ, quantized, 1, 1)
+
+LINEAR_FORMS(_, X, 0)
+GLU_FORMS(_, X, 0)
+#if !BS_DENSE
+LINEAR_FORMS(_q_, XQ, 1)
+GLU_FORMS(_q_, XQ, 1)
+#endif

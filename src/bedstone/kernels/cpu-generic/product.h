@@ -1,0 +1,106 @@
+/* Products of some rows of activations with a list of weight rows, for one weight format.
+ *
+ * What a sum's order depends on: the set's lanes and the format, nothing else. So one row gives the
+ * same bits alone, among many rows, and beside any other weight rows: the way for few rows reads
+ * weights as they lie, the one for many lays a panel of them into scratch first, and both take the
+ * same steps for every sum.
+ */
+#ifndef BS_PRODUCT_H
+#define BS_PRODUCT_H
+
+#include <float_product.h>
+#if !BS_DENSE
+#include <code_product.h>
+#endif
+
+/* What a product needs of the launch's scratch. */
+typedef struct {
+    bs_sums sums[BS_CHUNK + BS_SPARE];
+    uint8_t panel[BS_PANEL_BYTES];
+} bs_scratch;
+
+/* How far behind a weight row lies what is read next: rows of eight are read side by side, so a
+   short row's next is eight rows on, a long row's a little further along itself. */
+static BS_INLINE size_t bs_ahead(size_t row_bytes) { return row_bytes < 2048 ? 8 * row_bytes : 1024; }
+
+static void bs_float_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
+                         bs_sums *sums)
+{
+    size_t ahead = bs_ahead(bs_row_bytes(a->k));
+    for (int c = 0; c < w->count; c += 8)
+        for (int r = 0; r < rows; r++) {
+            const float *x = a->x + (from + (size_t)r) * (size_t)a->k;
+            bs_dots(1, 8, 0, &x, w->row + c, a->k, ahead, sums + r, c);
+        }
+}
+
+/* Tiles of rows against four weight rows at a time, from a panel where the format needs one. */
+static void bs_float_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
+                          bs_scratch *scratch)
+{
+    int fit = w->count;
+    for (int first = 0; first < w->count; first += fit) {
+        const uint8_t *panel[BS_LIST];
+        memcpy(panel, w->row + first, sizeof(panel[0]) * (size_t)(BS_LIST - first));
+#if !BS_DENSE
+        fit = bs_float_panel(w, first, a->k, (float *)scratch->panel);
+        for (int c = 0; c < fit; c++)
+            panel[c] = scratch->panel + (size_t)c * (size_t)a->k * sizeof(float);
+#endif
+        for (int r = 0; r < rows; r += BS_TILE_ROWS) {
+            const float *x[BS_TILE_ROWS];
+            for (int i = 0; i < BS_TILE_ROWS; i++)
+                x[i] = a->x + (from + (size_t)bs_min(r + i, rows - 1)) * (size_t)a->k;
+            for (int c = 0; c < fit; c += 4)
+                bs_dots(BS_TILE_ROWS, 4, !BS_DENSE, x, panel + c, a->k, 0, scratch->sums + r, first + c);
+        }
+    }
+}
+
+#if !BS_DENSE
+
+static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
+                         bs_sums *sums)
+{
+    size_t ahead = bs_ahead(bs_row_bytes(a->k));
+    for (int c = 0; c < w->count; c += 8)
+        for (int r = 0; r < rows; r++) {
+            v8f eight = bs_eight(w->row + c, a, from + (size_t)r, ahead);
+            memcpy(&sums[r][c], &eight, sizeof eight);
+        }
+}
+
+static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
+                          bs_scratch *scratch)
+{
+    for (int c = 0; c < w->count; c += VO)
+        for (int b = 0; b < a->k / 32; b += BS_PANEL_BLOCKS) {
+            int blocks = bs_min(BS_PANEL_BLOCKS, a->k / 32 - b);
+            bs_code_panel panel = bs_panel_at(scratch->panel, blocks);
+            bs_pack(w->row + c, b, blocks, panel);
+            for (int r = 0; r < rows; r += BS_CODE_ROWS) {
+                size_t row[BS_CODE_ROWS];
+                for (int i = 0; i < BS_CODE_ROWS; i++) row[i] = from + (size_t)bs_min(r + i, rows - 1);
+                bs_panel_rows(panel, b, blocks, a, row, scratch->sums + r, c);
+            }
+        }
+}
+
+#endif
+
+/* Rows [from, from + rows) of the activations, rows <= BS_CHUNK, into the scratch's sums. */
+static void bs_product(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
+                       bs_scratch *scratch)
+{
+#if !BS_DENSE
+    if (!a->x) {
+        if (rows <= BS_FEW_ROWS) bs_codes_few(a, w, from, rows, scratch->sums);
+        else bs_codes_many(a, w, from, rows, scratch);
+        return;
+    }
+#endif
+    if (rows <= BS_FEW_ROWS) bs_float_few(a, w, from, rows, scratch->sums);
+    else bs_float_many(a, w, from, rows, scratch);
+}
+
+#endif

@@ -1,0 +1,74 @@
+/* Rows of float32 to int8 codes: blocks of 32 share a scale, max|x| / 127. */
+#ifndef BS_QUANTIZE_H
+#define BS_QUANTIZE_H
+
+#include <vector.h>
+
+#define BS_QBLOCK 32
+
+typedef struct {
+    int8_t *codes;
+    float *scales;
+    int32_t *sums; /* of the codes of each block */
+} bs_quantized;
+
+static BS_INLINE bs_quantized bs_quantized_out(bs_cursor *at)
+{
+    bs_quantized q;
+    q.codes = bs_ptr(at);
+    q.scales = bs_ptr(at);
+    q.sums = bs_ptr(at);
+    return q;
+}
+
+static BS_INLINE bs_quantized bs_quantized_at(bs_quantized q, size_t value)
+{
+    q.codes += value;
+    q.scales += value / BS_QBLOCK;
+    q.sums += value / BS_QBLOCK;
+    return q;
+}
+
+/* Nearest integer, halves away from zero; |x| at most 127. */
+static BS_INLINE vi vi_round(vf x)
+{
+    vi whole = __builtin_convertvector(x, vi);
+    vf rest = x - __builtin_convertvector(whole, vf);
+    return whole - (rest >= 0.5f) + (rest <= -0.5f);
+}
+
+static BS_INLINE void bs_quantize_block(const float *x, bs_quantized q)
+{
+    typedef int8_t bytes __attribute__((vector_size(VL)));
+    vf largest = {0}, poison = {0};
+    for (int i = 0; i < BS_QBLOCK; i += VL) {
+        vf v = vf_load(x + i);
+        largest = vf_larger(vf_abs(v), largest);
+        poison += v * 0.0f;
+    }
+    /* a value that is not finite makes the whole block's scale NaN: it must not turn into a number */
+    float scale = vf_max(largest) / 127.0f + vf_sum(poison);
+    int32_t sum = 0;
+    if (!(scale > 0.0f)) {
+        memset(q.codes, 0, BS_QBLOCK);
+    } else {
+        vi total = {0};
+        for (int i = 0; i < BS_QBLOCK; i += VL) {
+            vi codes = vi_round(vf_load(x + i) / scale);
+            total += codes;
+            bytes narrow = __builtin_convertvector(codes, bytes);
+            memcpy(q.codes + i, &narrow, sizeof narrow);
+        }
+        for (int j = 0; j < VL; j++) sum += total[j];
+    }
+    *q.scales = scale;
+    *q.sums = sum;
+}
+
+/* `count` values, a multiple of 32. */
+BS_STATIC void bs_quantize_row(const float *x, int count, bs_quantized q)
+{
+    for (int i = 0; i < count; i += BS_QBLOCK) bs_quantize_block(x + i, bs_quantized_at(q, (size_t)i));
+}
+
+#endif

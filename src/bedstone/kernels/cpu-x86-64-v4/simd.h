@@ -1,0 +1,108 @@
+/* Vectors of x86-64-v4 with VNNI: AVX-512 F, BW, DQ, VL. The names are those of the generic simd.h. */
+#ifndef BS_SIMD_H
+#define BS_SIMD_H
+
+#include <immintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <abi.h>
+
+#define VL 16
+#define VO 16
+#define BS_TILE_ROWS 6
+#define BS_CODE_ROWS 8
+#define BS_QUERIES 4
+#define BS_I8_BIAS 128
+
+typedef float vf __attribute__((vector_size(64)));
+typedef int32_t vi __attribute__((vector_size(64)));
+typedef float v8f __attribute__((vector_size(32)));
+typedef int32_t v8i __attribute__((vector_size(32)));
+typedef uint8_t vb __attribute__((vector_size(32)));
+typedef vf vof;
+typedef vi voi;
+
+#include <avx2.h>
+
+static BS_INLINE vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+static BS_INLINE vof vo_fma(vof a, vof b, vof c) { return _mm512_fmadd_ps(a, b, c); }
+
+static BS_INLINE float vf_sum(vf v)
+{
+    return v8_sum(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+
+static BS_INLINE float vf_max(vf v)
+{
+    return v8_max(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+
+static BS_INLINE vf vf_from_f16(const uint8_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
+}
+
+static BS_INLINE vf vf_from_bf16(const uint8_t *p)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return (vf)_mm512_slli_epi32(wide, 16);
+}
+
+static BS_INLINE __m128i vb_sixteen(vb codes, int part)
+{
+    return part ? _mm256_extracti128_si256((__m256i)codes, 1) : _mm256_castsi256_si128((__m256i)codes);
+}
+
+static BS_INLINE vf vf_from_u8(vb codes, int part)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(vb_sixteen(codes, part)));
+}
+
+static BS_INLINE vf vf_from_i8(vb codes, int part)
+{
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(vb_sixteen(codes, part)));
+}
+
+static BS_INLINE v8i dot4_u8(v8i acc, vb w, vb x)
+{
+    return (v8i)_mm256_dpbusd_epi32((__m256i)acc, (__m256i)w, (__m256i)x);
+}
+
+/* A signed code is stored biased: see BS_I8_BIAS. */
+static BS_INLINE v8i dot4_i8(v8i acc, vb w, vb x) { return dot4_u8(acc, w, x); }
+
+static BS_INLINE voi vo_dot4_u8(voi acc, const uint8_t *w, int32_t x)
+{
+    return (voi)_mm512_dpbusd_epi32((__m512i)acc, _mm512_loadu_si512(w), _mm512_set1_epi32(x));
+}
+
+static BS_INLINE voi vo_dot4_i8(voi acc, const uint8_t *w, int32_t x) { return vo_dot4_u8(acc, w, x); }
+
+static BS_INLINE void vf_transpose(const float *const rows[VL], int at, float *out, int stride)
+{
+    __m512 a[16], b[16];
+    for (int i = 0; i < 8; i++) {
+        __m512 even = _mm512_loadu_ps(rows[2 * i] + at), odd = _mm512_loadu_ps(rows[2 * i + 1] + at);
+        a[2 * i] = _mm512_unpacklo_ps(even, odd);
+        a[2 * i + 1] = _mm512_unpackhi_ps(even, odd);
+    }
+    /* b[4 * i + j]: column j of each 128-bit lane, rows 4 i to 4 i + 3 */
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 2; j++) {
+            b[4 * i + 2 * j] = _mm512_shuffle_ps(a[4 * i + j], a[4 * i + 2 + j], 0x44);
+            b[4 * i + 2 * j + 1] = _mm512_shuffle_ps(a[4 * i + j], a[4 * i + 2 + j], 0xee);
+        }
+    for (int j = 0; j < 4; j++) {
+        __m512 even_low = _mm512_shuffle_f32x4(b[j], b[4 + j], 0x88);
+        __m512 odd_low = _mm512_shuffle_f32x4(b[j], b[4 + j], 0xdd);
+        __m512 even_high = _mm512_shuffle_f32x4(b[8 + j], b[12 + j], 0x88);
+        __m512 odd_high = _mm512_shuffle_f32x4(b[8 + j], b[12 + j], 0xdd);
+        _mm512_storeu_ps(out + j * stride, _mm512_shuffle_f32x4(even_low, even_high, 0x88));
+        _mm512_storeu_ps(out + (4 + j) * stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0x88));
+        _mm512_storeu_ps(out + (8 + j) * stride, _mm512_shuffle_f32x4(even_low, even_high, 0xdd));
+        _mm512_storeu_ps(out + (12 + j) * stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd));
+    }
+}
+
+#endif
