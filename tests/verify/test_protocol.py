@@ -5,6 +5,7 @@ import pytest
 from bedstone.errors import CallerError, ManifestError
 from bedstone.spec.codec import parse_value
 from bedstone.verify import check, verify
+from bedstone.verify.cut import cut
 from bedstone.verify.protocol import (
     PROTOCOL_RULES,
     AxisVar,
@@ -206,14 +207,14 @@ BROKEN = [
         PAGED,
         [("replace", "/buffers/next/shape", ["seqs", 4])],
         ("program decode", "buffer next"),
-        "4 tokens for each sequence, but a call has 1 rows for each",
+        "4 tokens for each sequence, but its `batch.rows` is 1, expected 4",
     ),
     (
         "R-width",
         SPECULATIVE,
         [("replace", "/programs/round/batch/rows", "tokens")],
         ("program round", "buffer drafted"),
-        "a call has rows set per call",
+        "its `batch.rows` is tokens, expected 4",
     ),
     (
         "R-count",
@@ -338,6 +339,15 @@ def test_the_stages_of_a_cut_carry_tokens_in_at_the_head_and_out_at_the_tail():
     assert head.arrives == ()
     assert tail.arrives == ("hidden",)
     assert tail.staged == ()
+
+
+def test_a_stage_whose_calls_read_no_groups_var_is_bounded_by_its_programs():
+    (head, *_) = cut(changed("16_uncut"), [1])
+    contract = protocol(verify(head))
+    assert (contract.rows, contract.groups) == (AxisVar("tokens", 16), AxisVar(None, 4))
+    assert contract.call_vars(4, 4, longest=9) == {"tokens": 4}
+    with pytest.raises(CallerError, match="`groups` is 5, expected 1 to 4"):
+        contract.call_vars(5, 5, longest=9)
 
 
 def test_paged_serving_reads_as_shapes_roles_and_tables():

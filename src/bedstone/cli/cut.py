@@ -8,7 +8,7 @@ import typer
 from bedstone.build.write import write_directory
 from bedstone.cli.document import Document, ManifestArgument
 from bedstone.cli.memory import memory_at
-from bedstone.cli.table import columns, size
+from bedstone.cli.table import columns, counted, size
 from bedstone.spec.codec import serialize
 from bedstone.spec.manifest import Manifest
 from bedstone.verify.cut import cut
@@ -40,4 +40,9 @@ def _row(stage: Manifest, path: Path) -> tuple[str, ...]:
     states = ", ".join(
         f"{len(names)} x {size(count)} {per}" for (per, count), names in memory.states.items()
     )
-    return str(path), f"{calls} calls", f"{size(weights)} weights", f"states {states or 'none'}"
+    return (
+        str(path),
+        counted(calls, "call"),
+        f"{size(weights)} weights",
+        f"states {states or 'none'}",
+    )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bedstone.cli.table import columns, size
+from bedstone.cli.table import columns, counted, size
 from bedstone.errors import CallerError
 from bedstone.spec.manifest import Manifest, Op, State
 from bedstone.verify.sizes import array_bytes
@@ -31,10 +31,10 @@ class Memory:
 
     def lines(self) -> list[str]:
         """The memory as lines of text."""
-        buffers = [(kind, f"{n} buffers", size(b)) for kind, (n, b) in self.buffers.items()]
+        buffers = [(kind, counted(n, "buffer"), size(b)) for kind, (n, b) in self.buffers.items()]
         scratch = [("scratch", "largest op", size(self.scratch))] if self.scratch else []
         states = [
-            (f"state {_span(names)}", f"{len(names)} states", f"{size(count)} {per} each")
+            (f"state {_span(names)}", counted(len(names), "state"), f"{size(count)} {per} each")
             for (per, count), names in self.states.items()
         ]
         return columns([*buffers, *scratch, *states])

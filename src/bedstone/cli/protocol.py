@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from bedstone.cli.table import counted
 from bedstone.verify.protocol import Chain, LineTable, PageTable, Protocol, Role, Shape
 
 
@@ -53,7 +54,7 @@ def _lines(table: LineTable) -> str:
 
 def _shape(shape: Shape) -> str:
     sequences = "1 sequence" if shape.groups == 1 else f"up to {shape.groups} sequences"
-    rows = "rows set per call" if shape.rows is None else f"{shape.rows} row(s)"
+    rows = "any number of rows" if shape.rows is None else counted(shape.rows, "row")
     emits = _emits(shape.emits, shape.count) if shape.emits else "only advances state"
     context = f", context in {shape.context.name}" if shape.context else ""
     return f"{sequences} of {rows}, {emits}{context}{', captured' if shape.graph else ''}"

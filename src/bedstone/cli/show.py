@@ -10,7 +10,7 @@ from bedstone.cli.document import Document, JsonOption, ManifestArgument, print_
 from bedstone.cli.memory import Memory, memory_at, parse_vars
 from bedstone.cli.protocol import describe
 from bedstone.cli.repeats import spelled
-from bedstone.cli.table import columns
+from bedstone.cli.table import columns, counted
 from bedstone.spec.manifest import Manifest, Program
 from bedstone.verify import Verified
 from bedstone.verify.protocol import check_protocol, protocol
@@ -68,19 +68,17 @@ def _head(manifest: Manifest) -> list[str]:
 def _programs(manifest: Manifest) -> list[str]:
     lines = []
     for name, program in sorted(manifest.programs.items()):
-        launches = launch_count(manifest, program)
-        lines.append(
-            f"{name}: {_driving(program)}, {len(program.calls)} calls, {launches} launches"
-        )
+        calls = counted(len(program.calls), "call")
+        launches = counted(launch_count(manifest, program), "launch")
+        lines.append(f"{name}: {_driving(program)}, {calls}, {launches}")
         lines += [f"  {line}" for line in spelled([call.op for call in program.calls])]
     return lines
 
 
 def _driving(program: Program) -> str:
     if program.batch is not None:
-        rows = program.batch.rows
         return (
-            f"{program.batch.groups} x {rows} rows"
+            f"{program.batch.groups} x {program.batch.rows} rows"
             f"{f', context {program.batch.context}' if program.batch.context else ''}"
             f"{', captured' if program.graph else ''}"
         )
@@ -100,9 +98,10 @@ def _calls(manifest: Manifest) -> Counter[str]:
 
 def _ops(manifest: Manifest) -> list[str]:
     calls = _calls(manifest)
+    launches = {name: len(op.impl.launches) for name, op in manifest.ops.items()}
     most = sorted(manifest.ops, key=lambda name: (-calls[name], name))
     lines = columns(
-        (name, f"{calls[name]} calls", f"{len(manifest.ops[name].impl.launches)} launches each")
+        (name, counted(calls[name], "call"), counted(launches[name], "launch") + " a call")
         for name in most[:_OPS_SHOWN]
     )
     left = len(most) - _OPS_SHOWN

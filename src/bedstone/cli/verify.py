@@ -13,6 +13,7 @@ import typer
 from bedstone.cli.document import Document, JsonOption, ManifestArgument, print_json
 from bedstone.cli.kernels import Folder, ModuleFile, check_modules
 from bedstone.cli.protocol import describe
+from bedstone.cli.table import counted
 from bedstone.errors import ManifestError
 from bedstone.spec.fault import Fault, ParseError
 from bedstone.spec.manifest import Manifest
@@ -98,8 +99,8 @@ def _lines(report: Report) -> list[str]:
     bad = [module for module in report.modules if not module.good]
     problems = [*map(str, report.faults), *(f"{module} [kernel]" for module in bad)]
     if problems or report.manifest is None:
-        count = f"{len(problems)} fault{'s' if len(problems) != 1 else ''}"
-        return [f"rejected: {report.path}: {count}", *(f"  {problem}" for problem in problems)]
+        head = f"rejected: {report.path}: {counted(len(problems), 'fault')}"
+        return [head, *(f"  {problem}" for problem in problems)]
     found = sum(module.state == "found" for module in report.modules)
     lines = [
         f"accepted: {report.path}: model `{report.manifest.model}`",

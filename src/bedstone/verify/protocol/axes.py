@@ -7,9 +7,12 @@ from bedstone.spec.manifest import Axis, Manifest
 
 @dataclass(frozen=True, slots=True)
 class AxisVar:
-    """The var that counts an axis, and the most it may be."""
+    """The var that counts an axis, and the most it may be.
 
-    name: str
+    `name` is None in a stage of a cut none of whose calls reads that var; its programs bound it.
+    """
+
+    name: str | None
     max: int
 
 
@@ -43,4 +46,4 @@ class Axes:
     def spelled(self, axis: Axis) -> str:
         """The var's name as a shape spells it, or `<axis>` where no var counts it."""
         var = self.var(axis)
-        return f"<{axis}>" if var is None else var.name
+        return (var and var.name) or f"<{axis}>"

@@ -109,13 +109,17 @@ class Protocol:
         Raises:
             CallerError: a value lies outside what its var declares.
         """
-        counted = [(self.rows, rows), (self.groups, groups)]
-        counted += [(self.ranks, rows if batch_rows is None else batch_rows)] if self.ranks else []
-        counted += [(self.context, longest)] if self.context else []
-        for var, value in counted:
-            if not 1 <= value <= var.max:
-                raise CallerError(f"`{var.name}` is {value}, expected 1 to {var.max}")
-        return {var.name: value for var, value in counted}
+        members = rows if batch_rows is None else batch_rows
+        counted = (
+            ("rows", self.rows, rows),
+            ("groups", self.groups, groups),
+            ("ranks", self.ranks, members),
+            ("context", self.context, longest),
+        )
+        for axis, var, value in counted:
+            if var is not None and not 1 <= value <= var.max:
+                raise CallerError(f"`{var.name or axis}` is {value}, expected 1 to {var.max}")
+        return {var.name: value for _, var, value in counted if var and var.name}
 
 
 def check_protocol(verified: Verified, *, sampled: bool = True) -> list[Fault]:
@@ -136,32 +140,32 @@ def protocol(verified: Verified, *, sampled: bool = True) -> Protocol:
     """
     reading = Reading.of(verified.manifest, sampled=sampled)
     faults = list(judge(PROTOCOL_ROWS, reading))
-    rows, groups = reading.axes.rows, reading.axes.groups
-    if faults or rows is None or groups is None:
+    if faults:
         lines = "".join(f"\n  - {fault}" for fault in faults)
         raise ManifestError(
             f"manifest `{verified.manifest.model}` does not fit the serving protocol:{lines}"
         )
-    return _read(reading, rows, groups)
+    return _read(reading)
 
 
-def _read(reading: Reading, rows: AxisVar, groups: AxisVar) -> Protocol:
+def _read(reading: Reading) -> Protocol:
     manifest, programs = reading.manifest, sorted(reading.manifest.programs.items())
     roles = tuple(filled.role for filled in each_filled(reading) if filled.role)
     known = {role.buffer for role in roles} | table_states(manifest).keys()
     inputs = {name for name, buffer in manifest.buffers.items() if buffer.kind == "input"}
     arrives = _arrives(reading)
-    pages = page_tables(manifest)
+    pages, shapes = page_tables(manifest), shapes_of(reading)
+    widest = max(shape.groups * (shape.rows or 1) for shape in shapes)
     return Protocol(
-        rows=rows,
-        groups=groups,
+        rows=reading.axes.rows or AxisVar(None, widest),
+        groups=reading.axes.groups or AxisVar(None, max(shape.groups for shape in shapes)),
         ranks=reading.axes.ranks,
         roles=roles,
         page_tables=pages,
         line_tables=line_tables(manifest, reading.axes),
         arrives=arrives,
         staged=tuple(sorted(inputs - known - set(arrives))),
-        shapes=shapes_of(reading),
+        shapes=shapes,
         chains=chains_of(reading),
         once=tuple(name for name, program in programs if program.once),
         derive=tuple(name for name, program in programs if program.derive),

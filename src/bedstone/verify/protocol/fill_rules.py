@@ -10,8 +10,11 @@ from bedstone.verify.rule import Each, Finding, Rows, Rule
 
 
 def driven_axes(reading: Reading) -> Iterator[Finding]:
-    """A manifest with a `batch` has a var that counts its rows and one that counts its groups."""
-    first = next(each_driven(reading), None)
+    """A manifest with a `batch` has a var that counts its rows and one that counts its groups.
+
+    Not so a stage of a cut, which has only the vars that its own calls read.
+    """
+    first = next(each_driven(reading), None) if reading.manifest.cut is None else None
     required: tuple[Axis, ...] = ("rows", "groups")
     missing = [axis for axis in required if reading.axes.var(axis) is None]
     for axis in missing if first else []:

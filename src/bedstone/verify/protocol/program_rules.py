@@ -71,11 +71,9 @@ def width(driven: Driven) -> Iterator[Finding]:
     for name in driven.written("tokens"):
         wide, per_call = _width(driven, name), driven.batch.rows
         if wide > 1 and wide != per_call:
-            found = (
-                "rows set per call" if isinstance(per_call, str) else f"{per_call} rows for each"
-            )
             yield driven.place.finding(
-                f"hands back `{name}`, {wide} tokens for each sequence, but a call has {found}",
+                f"hands back `{name}`, {wide} tokens for each sequence, but its `batch.rows` is "
+                f"{per_call}, expected {wide}",
                 f"buffer {name}",
                 at="/batch/rows",
             )
