@@ -71,6 +71,7 @@ class Generator:
             self._feed(self._chunk, tokens[start : min(start + rows, body)])
         if body < len(tokens):
             self._feed(self._step, tokens[body:])
+        self._made += 1
         return self._required_last()
 
     def step(self) -> int:
@@ -91,11 +92,9 @@ class Generator:
             )
         made: list[int] = []
         while len(made) < count:
-            if self._chain is not None:
-                made += self._run_chain(self._chain, self._burst(self._chain, count - len(made)))
-            else:
-                self._feed(self._step, [self._required_last()])
-                made.append(self._required_last())
+            taken = self._advance(count - len(made))
+            self._made += len(taken)
+            made += taken
         return made
 
     def generate(
@@ -124,8 +123,13 @@ class Generator:
         self._run(shape, 1, len(tokens))
         self._chain = next((c for c in self._protocol.chains if shape.program in c.seeds), None)
 
-    def _run_chain(self, chain: Chain, count: int) -> list[int]:
-        tokens = self._run(chain, count, 1)
+    def _advance(self, most: int) -> list[int]:
+        """Take up to `most` steps, one at least."""
+        chain = self._chain
+        if chain is None:
+            self._feed(self._step, [self._required_last()])
+            return [self._required_last()]
+        tokens = self._run(chain, self._burst(chain, most), 1)
         self._chain = chain
         return tokens
 
@@ -150,7 +154,6 @@ class Generator:
             return []
         tokens = [int(row.flat[0]) for row in found[program.emits.buffer]]
         self._last = tokens[-1]
-        self._made += count
         return tokens
 
     def _require_finite(

@@ -137,6 +137,7 @@ static void barrier(bs_pool *pool) {
 static uint64_t blocks(const bs_launch *l) { return l->active ? l->x * l->y * l->z : 0; }
 
 static void run_blocks(const bs_launch *l, uint64_t from, uint64_t to, void *shared) {
+  if (from == to) return;
   const bs_dim3 grid = {(uint32_t)l->x, (uint32_t)l->y, (uint32_t)l->z};
   bs_dim3 at = {(uint32_t)(from % l->x), (uint32_t)(from / l->x % l->y),
                 (uint32_t)(from / l->x / l->y)};
