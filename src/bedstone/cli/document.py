@@ -36,15 +36,14 @@ class Document:
         return Document(path, None)
 
     def parse(self) -> Manifest:
-        """Read the manifest.
-
-        Raises:
-            ParseError: its text is no manifest.
-        """
+        """Read the manifest; a `ParseError` says where its text is none."""
         return parse(read_manifest(self.path))
 
     def require_verified(self) -> Verified:
-        """Read a manifest that keeps every rule.
+        """Read a manifest that must keep every rule.
+
+        Returns:
+            The manifest with its proof.
 
         Raises:
             ManifestError: it does not; the message says how many and the first.

@@ -106,7 +106,14 @@ class Folder:
 
 
 def check_modules(modules: Mapping[str, Module], folder: Folder) -> list[ModuleFile]:
-    """What is found of each module, by name.
+    """Look for every module.
+
+    Args:
+        modules: The manifest's, by name.
+        folder: Where their files are.
+
+    Returns:
+        What was found of each, by name.
 
     Raises:
         KernelError: a named folder does not exist, or a file in it cannot be read.

@@ -53,7 +53,14 @@ class Memory:
 
 
 def parse_vars(manifest: Manifest, text: str) -> dict[str, int]:
-    """The value of each var: what `text` (`tokens=512,seqs=1`) says, the others at their max.
+    """Read values of a manifest's vars.
+
+    Args:
+        manifest: Declares the vars.
+        text: The values given, such as `tokens=512,seqs=1`.
+
+    Returns:
+        The value of each var; one that is not given is at its max.
 
     Raises:
         CallerError: it names an unknown var, or a value outside what the var declares.

@@ -72,7 +72,15 @@ def command(
 
 
 def judge(document: Document, kernels: Path | None, *, sampled: bool) -> Report:
-    """Everything there is to say about a manifest and its kernel files.
+    """Judge a manifest and its kernel files.
+
+    Args:
+        document: Where the manifest is.
+        kernels: The folder its modules must be in, None for the package's own.
+        sampled: Whether tokens must come out of the manifest.
+
+    Returns:
+        Everything there is to say.
 
     Raises:
         ManifestError: the file cannot be read or is not JSON.

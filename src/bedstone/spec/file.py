@@ -9,7 +9,14 @@ MANIFEST_BYTES = 64 * 2**20
 
 
 def read_manifest(path: Path, limit: int = MANIFEST_BYTES) -> bytes:
-    """The bytes of a manifest file.
+    """Read a manifest's file.
+
+    Args:
+        path: The file.
+        limit: The most bytes it may have.
+
+    Returns:
+        Its bytes.
 
     Raises:
         ManifestError: it cannot be read, or has more than `limit` bytes.

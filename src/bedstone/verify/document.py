@@ -12,10 +12,8 @@ from bedstone.verify.verdict import check as check_manifest
 def check(manifest: str | bytes | Mapping[str, object] | Path) -> list[Fault]:
     """Every fault of a manifest, in a stable order; empty when it is accepted.
 
-    A manifest that does not parse has one fault: parsing stops at the first.
-
-    Args:
-        manifest: Its JSON text, the same text as UTF-8 bytes, the decoded object, or a file's path.
+    `manifest` is its JSON text, the same text as UTF-8 bytes, the decoded object, or a file's path.
+    One that does not parse has one fault: parsing stops at the first.
     """
     try:
         if isinstance(manifest, Mapping):

@@ -25,8 +25,7 @@ __all__ = ["CUT_RULES", "cut"]
 def cut(verified: Verified, at: Sequence[int]) -> tuple[Manifest, ...]:
     """The stages of a manifest cut before each call index of `at`, first to last.
 
-    Raises:
-        ManifestError: the manifest cannot be cut there; the message lists every fault, one a line.
+    Where it cannot be cut there, a `ManifestError` lists every fault, one a line.
     """
     manifest = verified.manifest
     request = Request(manifest, tuple(at))

@@ -69,19 +69,27 @@ def workspaces(pipeline: Pipeline) -> Iterator[Finding]:
 
 def results(pipeline: Pipeline) -> Iterator[Finding]:
     """Outputs and carries are written by the last stage."""
-    manifest = pipeline.request.manifest
-    for name, program in pipeline.request.driven.items():
-        for index, call in enumerate(program.calls[: pipeline.request.at[-1]]):
-            for touch in touches(manifest.ops, call):
-                region = touch.region
-                kind = manifest.buffers[region.name].kind if region.kind == "buffer" else ""
-                if touch.writes and kind in {"output", "carry"}:
-                    yield Finding(
-                        f"program `{name}` call {index} writes {kind} {region} before the last "
-                        f"stage; a pipeline's outputs come from its last stage",
-                        f"/programs/{escape(name)}/calls/{index}",
-                        (f"program {name}", f"buffer {region.name}"),
-                    )
+    buffers = pipeline.request.manifest.buffers
+    for name in pipeline.request.driven:
+        for buffer, index in _early_writes(pipeline, name).items():
+            kind = buffers[buffer].kind
+            if kind in {"output", "carry"}:
+                yield Finding(
+                    f"program `{name}` call {index} writes {kind} buffer `{buffer}` before the "
+                    f"last stage; a pipeline's outputs come from its last stage",
+                    f"/programs/{escape(name)}/calls/{index}",
+                    (f"program {name}", f"buffer {buffer}"),
+                )
+
+
+def _early_writes(pipeline: Pipeline, name: str) -> dict[str, int]:
+    """The buffers that a program writes before the last stage, each with the first call to."""
+    request, first = pipeline.request, dict[str, int]()
+    for index, call in enumerate(request.driven[name].calls[: request.at[-1]]):
+        for touch in touches(request.manifest.ops, call):
+            if touch.writes and touch.region.kind == "buffer":
+                first.setdefault(touch.region.name, index)
+    return first
 
 
 def carried(pipeline: Pipeline) -> Iterator[Finding]:

@@ -106,6 +106,9 @@ class Protocol:
             longest: Length in tokens of the longest of them once the call's rows are in.
             batch_rows: Rows of every member of the rank group; this rank is alone when None.
 
+        Returns:
+            The value of each var that a call takes.
+
         Raises:
             CallerError: a value lies outside what its var declares.
         """
@@ -133,7 +136,14 @@ def check_protocol(verified: Verified, *, sampled: bool = True) -> list[Fault]:
 
 
 def protocol(verified: Verified, *, sampled: bool = True) -> Protocol:
-    """What a serving loop may do with the manifest; `sampled` as in `check_protocol`.
+    """Read what a serving loop may do with a manifest.
+
+    Args:
+        verified: The manifest.
+        sampled: As in `check_protocol`.
+
+    Returns:
+        The protocol.
 
     Raises:
         ManifestError: it does not fit the protocol; the message lists every fault, one a line.
