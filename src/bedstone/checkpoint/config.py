@@ -25,12 +25,62 @@ class RopeConfig:
     attention_factor: float = 1.0
 
 
+LayerKind = Literal["full", "sliding", "recurrent"]
+"""Attention to all cached rows or to a window of them, or a recurrence with a state of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentConfig:
+    """The gated delta net of a hybrid's recurrent layers.
+
+    Each key head serves `value_heads / key_heads` consecutive value heads. `kernel` is the width of
+    the causal convolution in rows. `packed` says how the checkpoint holds the projections: as two
+    matrices, `[q | k | v | z]` and `[b | a]` for each key head, or as four.
+    """
+
+    key_heads: int
+    value_heads: int
+    key_dim: int
+    value_dim: int
+    kernel: int
+    packed: bool
+
+    @property
+    def key_width(self) -> int:
+        """The values of all key heads; the queries are as wide."""
+        return self.key_heads * self.key_dim
+
+    @property
+    def value_width(self) -> int:
+        """The values of all value heads."""
+        return self.value_heads * self.value_dim
+
+
+@dataclass(frozen=True, slots=True)
+class LatentConfig:
+    """Multi-head latent attention: keys and values as one latent of `kv_rank` values a position.
+
+    A query or key head holds `own` values made from the latent, then `turned` rotated ones, which
+    all key heads share. Queries come through a latent of `query_rank` where there is one.
+    `norm_eps` is that of the latents' norms.
+    """
+
+    query_rank: int | None
+    kv_rank: int
+    own: int
+    turned: int
+    value_dim: int
+    norm_eps: float
+
+
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """What a model family needs to write its step graph. Sizes are in elements.
 
     `architecture` is the Hugging Face class name (`LlamaForCausalLM`) whatever the file format.
-    `tie_embeddings` says that the checkpoint has no output matrix of its own.
+    `tie_embeddings` says that the checkpoint has no output matrix of its own. `layer_kinds` holds
+    the kind of each layer where they differ. `norm_plus_one` says that norms hold their weight less
+    one, `attention_gate` that each query head comes with a gate on what it attends to.
     """
 
     architecture: str
@@ -55,6 +105,11 @@ class ModelConfig:
     sliding_window: int | None
     bos: int | None
     eos: tuple[int, ...]
+    layer_kinds: tuple[LayerKind, ...] = ()
+    norm_plus_one: bool = False
+    attention_gate: bool = False
+    recurrent: RecurrentConfig | None = None
+    latent: LatentConfig | None = None
 
 
 LAYER_LIMIT = 4096
@@ -74,7 +129,35 @@ def check_config(config: ModelConfig) -> list[str]:
             config.rope.rot <= config.head_dim
         ),
     }
+    rules |= _layer_rules(config) | _latent_rules(config)
     return [fault for fault, holds in rules.items() if not holds]
+
+
+def _layer_rules(config: ModelConfig) -> dict[str, bool]:
+    kinds, recurrent = config.layer_kinds, config.recurrent
+    rules = {
+        f"{len(kinds)} layer kinds for {config.layers} layers: expected one each": (
+            len(kinds) in (0, config.layers)
+        ),
+    }
+    if recurrent is not None:
+        heads = f"{recurrent.value_heads} value heads over {recurrent.key_heads} key heads"
+        rules[f"{heads}: expected a multiple"] = recurrent.value_heads % recurrent.key_heads == 0
+    return rules
+
+
+def _latent_rules(config: ModelConfig) -> dict[str, bool]:
+    latent = config.latent
+    if latent is None:
+        return {}
+    return {
+        f"{config.kv_heads} key-value heads of one latent: expected {config.heads}": (
+            config.kv_heads == config.heads
+        ),
+        f"rotary width {config.rope.rot}: expected the rotated part's, {latent.turned}": (
+            config.rope.rot == latent.turned
+        ),
+    }
 
 
 def require_config(config: ModelConfig, where: str) -> None:
