@@ -1,4 +1,4 @@
-"""A slow reader of programs: what each launch is given, found by walking the manifest every time."""
+"""A slow reader of programs: what each launch is given, found by walking the manifest again."""
 
 import ctypes
 import struct
@@ -95,33 +95,33 @@ class Walk:
 
     def given(self, call, arg) -> bytes:
         if isinstance(arg, Pack):
-            image = bytearray(arg.size)
-            for field in arg.fields:
-                data = self.given(call, field.source)
-                width = field.width or self.natural(call, field.source)
-                image[field.at : field.at + width] = data[:width].ljust(width, b"\0")
-            return bytes(image)
-        match arg:
-            case ParamArg(index):
-                return self.given(call, call.args[index])
-            case BufArg(name, offset):
-                return word(self.address("buffer", name, "") + offset)
-            case StateArg(name, offset):
-                return word(self.address("state", name, "") + offset)
-            case ScratchArg(name):
-                return word(self.address("scratch", call.op, name))
-            case VarArg(name):
-                return word(self.env[name])
-            case ExprArg(expr):
-                return word(value(expr, self.env))
-            case Rank(group):
-                return word(self.ranks[group])
-            case F32(number):
-                return struct.pack("<f", number) + bytes(4)
-            case TensorMap():
-                return self.given(call, ParamArg(arg.param)) * 16
-            case _:
-                return word(arg.value)
+            return self.pack(call, arg)
+        if isinstance(arg, TensorMap):
+            return self.given(call, ParamArg(arg.param)) * 16
+        if isinstance(arg, ParamArg):
+            return self.given(call, call.args[arg.param])
+        if isinstance(arg, F32):
+            return struct.pack("<f", arg.value) + bytes(4)
+        return word(self.number(call, arg))
+
+    def pack(self, call, arg) -> bytes:
+        image = bytearray(arg.size)
+        for field in arg.fields:
+            data = self.given(call, field.source)
+            width = field.width or self.natural(call, field.source)
+            image[field.at : field.at + width] = data[:width].ljust(width, b"\0")
+        return bytes(image)
+
+    def number(self, call, arg) -> int:
+        numbers = {
+            BufArg: lambda: self.address("buffer", arg.buf, "") + arg.offset,
+            StateArg: lambda: self.address("state", arg.state, "") + arg.offset,
+            ScratchArg: lambda: self.address("scratch", call.op, arg.scratch),
+            VarArg: lambda: self.env[arg.var],
+            ExprArg: lambda: value(arg.expr, self.env),
+            Rank: lambda: self.ranks[arg.group],
+        }
+        return numbers.get(type(arg), lambda: arg.value)()
 
     def natural(self, call, source) -> int:
         if isinstance(source, ParamArg):

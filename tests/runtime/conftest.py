@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from runtime_toy import toy_parts
 
 from bedstone.runtime.load import Parts
+from runtime_toy import toy_parts
 
 
 @pytest.fixture(scope="session")

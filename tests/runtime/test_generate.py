@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from runtime_toy import CONTEXT, PAGE, VOCAB, expected, toy_parts
 
 from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
+from runtime_toy import CONTEXT, PAGE, VOCAB, expected, toy_parts
 
 PROMPT = [5, 11, 2, 40, 7, 1, 31, 8, 3, 9, 21]
 
@@ -70,7 +70,9 @@ def test_a_prompt_that_fills_the_context_gives_one_token(session):
 
 def test_a_longer_prompt_is_refused_before_anything_runs(session):
     before = session.region("kv")
-    with pytest.raises(CapacityError, match=f"has {CONTEXT + 1} tokens, the context holds {CONTEXT}"):
+    with pytest.raises(
+        CapacityError, match=f"has {CONTEXT + 1} tokens, the context holds {CONTEXT}"
+    ):
         next(Generator(session).generate([1] * (CONTEXT + 1), 1))
     assert np.array_equal(session.region("kv"), before)
 
@@ -101,7 +103,7 @@ def test_c30_a_step_without_finite_logits_fails_and_says_which(tmp_path, cache, 
     with load(toy_parts(tmp_path, cache, chain=chain), cache=cache, threads=2) as session:
         generator = Generator(session)
         made = []
-        with pytest.raises(DeviceError, match="non-finite logits at step 2: .* set `error` to 1"):
+        with pytest.raises(DeviceError, match=r"non-finite logits at step 2: .* set `error` to 1"):
             made.extend(generator.generate(prompt, 9))
         generator.reset()
         made.append(generator.prefill([3]))

@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from conformance_cases import ACCEPTED, accepted_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runtime_reference import Walk, read_capture
 
 from bedstone.errors import CallerError
 from bedstone.runtime.image import Linker, build_image
@@ -16,7 +14,6 @@ from bedstone.spec.expr import ExprError
 from bedstone.spec.manifest import (
     I32,
     Add,
-    BufferParam,
     BytesParam,
     Call,
     CeilDiv,
@@ -36,6 +33,8 @@ from bedstone.spec.manifest import (
     VarArg,
     When,
 )
+from conformance_cases import ACCEPTED, accepted_text
+from runtime_reference import Walk, read_capture
 
 RANKS = {"tp": 1, "ep": 0, "dp": 0, "pp": 0}
 # this project reads no positional structs
@@ -106,8 +105,8 @@ whens = st.none() | st.builds(
 )
 fields = st.lists(
     st.tuples(
-        st.sampled_from([1, 2, 4, 8, 16]), st.sampled_from([ParamArg(0), VarArg("a"), I32(-3)])
-        | st.builds(ExprArg, exprs),
+        st.sampled_from([1, 2, 4, 8, 16]),
+        st.sampled_from([ParamArg(0), VarArg("a"), I32(-3)]) | st.builds(ExprArg, exprs),
     ),
     max_size=5,
 )
@@ -148,9 +147,7 @@ def test_any_program_under_any_sequence_of_vars(manifest, values):
 
 
 def program_of(*exprs, graph=False, params="i32"):
-    op = Op(
-        (ScalarParam(params),), Impl((KernelLaunch("m", "k", (1, 1, 1), ("a", 1, 1)),))
-    )
+    op = Op((ScalarParam(params),), Impl((KernelLaunch("m", "k", (1, 1, 1), ("a", 1, 1)),)))
     calls = tuple(Call("f", (ExprArg(expr),)) for expr in exprs)
     manifest = Manifest(
         "m", {}, {}, {"f": op}, {"p": Program(calls, graph=graph)},
@@ -197,7 +194,7 @@ def test_a_refused_assignment_is_not_remembered():
 
 
 def test_overflow_is_refused():
-    with pytest.raises(CallerError, match="has no value at .*: arithmetic overflow") as caught:
+    with pytest.raises(CallerError, match=r"has no value at .*: arithmetic overflow") as caught:
         program_of("a", Mul("b", 2**40), params="i64").capture({"a": 1, "b": 2**40})
     assert isinstance(caught.value.__cause__, ExprError)
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from runtime_toy import SOURCE, compile_module, expected, toy_manifest
 
 from bedstone.errors import KernelError
 from bedstone.runtime.abi import abi_string
@@ -23,6 +22,7 @@ from bedstone.spec.manifest import (
     ScalarParam,
     StateParam,
 )
+from runtime_toy import SOURCE, compile_module, expected, toy_manifest
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def module(tmp_path, cache):
     return sha256, next(folder.iterdir())
 
 
-def test_names_and_neighbours_mean_nothing(module, tmp_path, cache):
+def test_names_and_neighbours_mean_nothing(module, cache):
     sha256, path = module
     path.rename(path.with_name("README.txt"))
     (path.parent / "toy.so").write_bytes(b"other")
@@ -161,7 +161,7 @@ def test_an_entry_the_module_lacks_is_named(module, cache):
     manifest = toy_manifest(sha256)
     launch = replace(manifest.ops["part"].impl.launches[0], entry="absent")
     ops = {**manifest.ops, "part": replace(manifest.ops["part"], impl=Impl((launch,)))}
-    with pytest.raises(KernelError, match="op `part` launch #0: .* exports no `bs_abi_absent`"):
+    with pytest.raises(KernelError, match=r"op `part` launch #0: .* exports no `bs_abi_absent`"):
         load(Parts(replace(manifest, ops=ops), path.parent), cache=cache, threads=1)
 
 

@@ -1,4 +1,4 @@
-"""The native replayer: every block once, every launch after the one before, any number of threads."""
+"""The native replayer: every block once, every launch after the one before, on any threads."""
 
 import ctypes
 import os
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runtime_toy import compile_module
 
 from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.cpu.cores import usable_cores
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
 from bedstone.runtime.device import Tap
+from runtime_toy import compile_module
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,9 @@ class List:
         self.library, self.rows, self.kept = library, [], []
 
     def add(self, entry, args, grid, shared=0, active=1):
-        words = np.array([a.ctypes.data if isinstance(a, np.ndarray) else a for a in args], np.uint64)
+        words = np.array(
+            [a.ctypes.data if isinstance(a, np.ndarray) else a for a in args], np.uint64
+        )
         self.kept += [words, *args]
         address = ctypes.cast(getattr(self.library, entry), ctypes.c_void_p).value
         x, y, z = grid if isinstance(grid, tuple) else (grid, 1, 1)

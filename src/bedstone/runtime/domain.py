@@ -41,7 +41,8 @@ def require_inside(buffer: str, data: NDArray[np.generic], limits: Limits) -> No
     """
     if data.size == 0:
         return
-    low, high = data.min(), data.max()
+    # as Python numbers: NumPy would round a limit to the elements' own type
+    low, high = data.min().item(), data.max().item()
     if limits.low is not None and not limits.low <= low:
         _refuse(buffer, data, limits)
     if limits.high is not None and not high <= limits.high:

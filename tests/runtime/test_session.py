@@ -1,0 +1,196 @@
+"""What a caller may write and read, and what it is told otherwise."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bedstone.errors import CallerError
+from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.domain import Limits, require_inside
+from bedstone.runtime.load import Parts, load
+from bedstone.spec.dtype import DTYPE_BYTES
+from bedstone.spec.manifest import (
+    F32,
+    Add,
+    BufArg,
+    Buffer,
+    BufferParam,
+    Call,
+    Domain,
+    Impl,
+    KernelLaunch,
+    Manifest,
+    Module,
+    Op,
+    Program,
+    ScalarParam,
+    Var,
+)
+from runtime_toy import CONTEXT, compile_module
+
+
+@pytest.fixture(scope="module")
+def session(toy, cache):
+    with load(toy, cache=cache, threads=1) as session:
+        yield session
+
+
+def ints(*values):
+    return np.array(values, np.int32)
+
+
+def test_a_prefix_is_written_and_the_rest_stays(session):
+    session.write("token", ints(*range(8)))
+    session.write("token", ints(90, 91))
+    assert session.region("token").view(np.int32).tolist() == [90, 91, 2, 3, 4, 5, 6, 7]
+
+
+def test_bytes_are_elements_too(session):
+    session.write("token", ints(5, 6).tobytes())
+    assert session.region("token").view(np.int32)[:2].tolist() == [5, 6]
+
+
+def test_strided_data_is_written_in_its_order(session):
+    session.write("token", ints(1, 2, 3, 4, 5, 6)[::2])
+    assert session.region("token").view(np.int32)[:3].tolist() == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("buffer", "data", "message"),
+    [
+        ("token", np.array([1], np.int64), "buffer `token` takes int32, got int64"),
+        ("token", ints(*[0] * 9), "buffer `token` holds 8 elements, got 9"),
+        ("token", b"abc", "3 bytes are no whole int32 elements of `token`"),
+        ("token", ints(0, -1), "input `token` element 1 is -1: expected 0 to 96"),
+        ("position", ints(CONTEXT), f"element 0 is {CONTEXT}: expected 0 to {CONTEXT - 1}"),
+        ("slot", ints(3, 40), "input `slot` element 1 is 40: expected 0 to 39"),
+        ("pages", ints(9, 10), "input `pages` element 1 is 10: expected 0 to 9"),
+        ("next", ints(1), "buffer `next` is output, expected input or inout"),
+        ("parts", np.zeros(1, np.int64), "buffer `parts` is workspace, expected input or inout"),
+        ("nothing", ints(1), "no buffer `nothing`"),
+    ],
+)
+def test_writes_that_do_not_fit_are_refused_and_change_nothing(session, buffer, data, message):
+    before = session.region("token")
+    with pytest.raises(CallerError, match=message):
+        session.write(buffer, data)
+    assert np.array_equal(session.region("token"), before)
+
+
+@pytest.mark.parametrize("buffer", ["token", "parts", "chain.at"])
+def test_only_outputs_are_read(session, buffer):
+    with pytest.raises(CallerError, match=f"buffer `{buffer}` is .*, expected output or inout"):
+        session.read(buffer)
+
+
+def test_what_is_read_is_a_copy(session):
+    session.read("next")[:] = 77
+    assert session.read("next").tolist() != [77]
+
+
+@pytest.mark.parametrize(("offset", "nbytes"), [(-1, 4), (0, 321), (300, 30), (8, -16)])
+def test_only_bytes_of_a_state_are_cleared(session, offset, nbytes):
+    with pytest.raises(CallerError, match="state `kv` has 320 bytes"):
+        session.clear("kv", offset, nbytes)
+
+
+def test_no_program_of_that_name(session):
+    with pytest.raises(
+        CallerError, match="no program `go`; there are `chained`, `decode`, `prefill`"
+    ):
+        session.run("go")
+
+
+def test_everything_starts_as_zeros(toy, cache):
+    with load(toy, cache=cache, threads=1) as session:
+        names = [*session.manifest.buffers, *session.manifest.states]
+        assert not any(session.region(name).any() for name in names)
+
+
+def test_a_closed_session_says_so(toy, cache):
+    with load(toy, cache=cache, threads=1) as session:
+        pass
+    for use in (
+        lambda: session.run("decode"),
+        lambda: session.read("next"),
+        lambda: session.write("token", ints(1)),
+        lambda: session.region("kv"),
+        lambda: session.clear("kv", 0, 8),
+    ):
+        with pytest.raises(CallerError, match="the session is closed"):
+            use()
+
+
+@pytest.fixture(scope="module")
+def floats(tmp_path_factory, cache):
+    folder = tmp_path_factory.mktemp("axpy")
+    sha256 = compile_module(Path(__file__).with_name("axpy.c"), folder, cache)
+    params = (ScalarParam("f32"), BufferParam("in", "f32"), BufferParam("inout", "f32"))
+    launch = KernelLaunch("m", "axpy", (1, 1, 1), ("n", 1, 1))
+    domain = Domain(min=-1.5, max=Add("n", 2))
+    manifest = Manifest(
+        "axpy",
+        {"x": Buffer("f32", (8,), "input", domain=domain), "y": Buffer("f32", (8,), "inout")},
+        {"m": Module("axpy", sha256)},
+        {"axpy": Op(params, Impl((launch,)))},
+        {"run": Program((Call("axpy", (F32(2.0), BufArg("x"), BufArg("y"))),))},
+        vars={"n": Var(8)},
+    )
+    with load(Parts(manifest, folder), cache=cache, threads=2) as session:
+        yield session
+
+
+def test_an_inout_buffer_is_written_and_read(floats):
+    floats.write("x", np.array([1, 2, 3], np.float32))
+    floats.write("y", np.array([10, 10, 10, 10], np.float32))
+    floats.run("run", n=2)
+    assert floats.read("y")[:4].tolist() == [12, 14, 10, 10]
+
+
+def test_a_bound_that_reads_vars_is_taken_at_the_call_s(floats):
+    floats.write("x", np.array([5.0], np.float32), n=3)
+    floats.write("x", np.array([10.0], np.float32))
+    with pytest.raises(CallerError, match=r"element 0 is 5.5: expected -1.5 to 5"):
+        floats.write("x", np.array([5.5], np.float32), n=3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.75])
+def test_what_is_no_number_is_in_no_domain(floats, value):
+    with pytest.raises(CallerError, match=rf"element 1 is {value}: expected -1.5 to 10"):
+        floats.write("x", np.array([0.0, value], np.float32))
+
+
+def test_collected_runs_match_single_ones(floats):
+    floats.write("x", np.array([1] * 8, np.float32))
+    floats.write("y", np.zeros(8, np.float32))
+    (after,) = floats.repeat("run", 5, ["y"], n=8)
+    assert after.tolist() == [[2.0 * (i + 1)] * 8 for i in range(5)]
+    assert floats.read("y").tolist() == after[-1].tolist()
+
+
+def test_every_element_type_has_its_size():
+    assert {name: dtype.itemsize for name, dtype in NUMPY_DTYPES.items()} == DTYPE_BYTES
+
+
+def test_small_floats_are_compared_by_value():
+    codes = np.array([126, 127, 129], np.uint8).view(NUMPY_DTYPES["fp8e8m0"])
+    require_inside("s", codes, Limits(0.5, 4.0))
+    with pytest.raises(CallerError, match=r"element 2 is 4\.0: expected 0.5 to 3"):
+        require_inside("s", codes, Limits(0.5, 3))
+    with pytest.raises(CallerError, match="element 0 is nan"):
+        require_inside(
+            "s", np.array([255], np.uint8).view(NUMPY_DTYPES["fp8e8m0"]), Limits(0, None)
+        )
+
+
+def test_a_rising_input_must_not_fall():
+    rising = Limits(None, None, monotone=True)
+    require_inside("cu", ints(0, 3, 3, 9), rising)
+    with pytest.raises(CallerError, match="`cu` must not fall: element 2 is 2 after 3"):
+        require_inside("cu", ints(0, 3, 2), rising)
+
+
+def test_unsigned_indices_are_compared_as_numbers():
+    with pytest.raises(CallerError, match=f"element 0 is {2**63}: expected 0 to 9"):
+        require_inside("i", np.array([2**63], np.uint64), Limits(0, 9))
