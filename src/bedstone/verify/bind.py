@@ -91,8 +91,7 @@ def weight_is_bound(buffer: Named[Buffer]) -> Iterator[Finding]:
     """A weight or a source binds at least one checkpoint tensor."""
     if buffer.value.kind in BOUND_KINDS and not buffer.value.bind:
         yield buffer.place.finding(
-            f"is a {buffer.value.kind} and binds nothing, expected at least one checkpoint tensor",
-            at="/bind",
+            f"is a {buffer.value.kind} and binds nothing, expected at least one checkpoint tensor"
         )
 
 

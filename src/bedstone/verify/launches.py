@@ -105,7 +105,8 @@ def built_in_takes_no_pack(site: LaunchSite[ExternLaunch]) -> Iterator[Finding]:
     """A built-in takes pointers and scalars, not a pack."""
     if any(isinstance(param, BytesParam) for param in launch_params(site.op.value, site.launch)):
         yield site.place.finding(
-            "takes a pack, expected pointers and scalars for a built-in", at="/params"
+            "takes a pack, expected pointers and scalars for a built-in",
+            at="" if site.launch.params is None else "/params",
         )
 
 
@@ -114,7 +115,8 @@ def one_argument_per_parameter(site: LaunchSite[Launch]) -> Iterator[Finding]:
     params = len(launch_params(site.op.value, site.launch))
     args = len(launch_args(site.op.value, site.launch))
     if params != args:
-        yield site.place.finding(f"has {args} arguments, expected {params}", at="/args")
+        pointer = "/params" if site.launch.args is None else "/args"
+        yield site.place.finding(f"has {args} arguments, expected {params}", at=pointer)
 
 
 WHEN_ROWS: Rows[LaunchSite[Launch]] = (

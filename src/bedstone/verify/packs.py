@@ -140,7 +140,8 @@ def _param_width(op: Op, index: int) -> int:
 def width_known(site: FieldSite) -> Iterator[Finding]:
     """A field has a width."""
     if site.width == 0:
-        yield site.place.finding("has no width, expected at least 1 byte", at="/width")
+        pointer = "" if site.field.width is None else "/width"
+        yield site.place.finding("has no width, expected at least 1 byte", at=pointer)
 
 
 def field_within(site: FieldSite) -> Iterator[Finding]:

@@ -24,6 +24,19 @@ class Verified:
             raise TypeError("`Verified` is made by `bedstone.verify.verify` only")
 
 
+class RefusedError(ManifestError):
+    """A manifest breaks rules: `faults` has every one of them."""
+
+    def __init__(self, model: str, faults: tuple[Fault, ...]) -> None:
+        super().__init__(model, faults)
+        self.model = model
+        self.faults = faults
+
+    def __str__(self) -> str:
+        count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
+        return "\n  - ".join([f"manifest `{self.model}` has {count}:", *map(str, self.faults)])
+
+
 def check(manifest: Manifest) -> list[Fault]:
     """Every fault of a manifest, in a stable order; empty when it keeps every rule."""
     return list(judge(MANIFEST_ROWS, Facts.of(manifest)))
@@ -33,10 +46,9 @@ def verify(manifest: Manifest) -> Verified:
     """The manifest with its proof.
 
     Raises:
-        ManifestError: it breaks a rule; the message lists every fault, one a line.
+        RefusedError: it breaks a rule; the error lists every fault, one a line.
     """
     faults = check(manifest)
     if faults:
-        lines = "".join(f"\n  - {fault}" for fault in faults)
-        raise ManifestError(f"manifest `{manifest.model}` breaks {len(faults)} rule(s):{lines}")
+        raise RefusedError(manifest.model, tuple(faults))
     return Verified(manifest, _SEAL)
