@@ -1,11 +1,12 @@
 import json
+from pathlib import Path
 
 import pytest
 
 from bedstone.errors import CallerError, ManifestError
 from bedstone.spec.codec import parse_value
 from bedstone.verify import check, verify
-from bedstone.verify.cut import cut
+from bedstone.verify.cut import CUT_RULES, cut
 from bedstone.verify.protocol import (
     PROTOCOL_RULES,
     AxisVar,
@@ -313,6 +314,11 @@ def test_every_rule_is_broken_by_some_test():
     tested = {row[0] for row in BROKEN} | {"R-index", "R-element", "R-emits", "R-batch"}
     assert {rule.id for rule in PROTOCOL_RULES} == tested
     assert all(rule.requires.endswith(".") for rule in PROTOCOL_RULES)
+
+
+def test_every_protocol_and_cut_rule_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "manifest.md").read_text()
+    assert [rule.id for rule in (*PROTOCOL_RULES, *CUT_RULES) if f"| {rule.id} |" not in page] == []
 
 
 def test_all_faults_come_at_once_and_protocol_raises_them():
