@@ -27,10 +27,10 @@ COMMANDS = {
 class _Commands(TyperGroup):
     """A group whose commands are the rows of COMMANDS."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  (click's type moves between releases)
+    def list_commands(self, _ctx: Any) -> list[str]:  # noqa: ANN401  (click's type moves between releases)
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
         if cmd_name not in COMMANDS:
             return None
         single = typer.Typer(add_completion=False)

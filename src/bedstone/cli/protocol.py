@@ -25,7 +25,8 @@ def describe(protocol: Protocol) -> list[str]:
 def _limits(protocol: Protocol) -> str:
     ranks = f", {protocol.ranks.max} rows of all ranks" if protocol.ranks else ""
     reach = f", {protocol.reach} tokens a sequence" if protocol.reach else ""
-    return f"a call: up to {protocol.rows.max} rows, {protocol.groups.max} sequences{ranks}{reach}"
+    rows = counted(protocol.rows.max, "row")
+    return f"a call: up to {rows}, {counted(protocol.groups.max, 'sequence')}{ranks}{reach}"
 
 
 def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:
@@ -36,7 +37,7 @@ def _aligned(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 def _role(role: Role) -> str:
     per = {"rows": "a row", "groups": "a sequence", "ranks": "a row of any rank"}
-    count = f"{role.width} {per[role.over]}" if role.over else f"{role.entries} values"
+    count = f"{role.width} {per[role.over]}" if role.over else counted(role.entries, "value")
     return f"{role.fill}, {role.dtype}, {count}"
 
 
