@@ -16,7 +16,7 @@ def random_blocks(name, rows, width, rng):
     raw = rng.integers(0, 256, (rows, width // layout.block, layout.block_bytes), np.uint8)
     halves = {"q8_0": [0], "q4_0": [0], "q4_1": [0, 2], "q4_k": [0, 2], "q6_k": [208]}
     for start in halves.get(name, ()):
-        scale = rng.uniform(-2, 2, raw.shape[:2] + (1,)).astype(np.float16)
+        scale = rng.uniform(-2, 2, (*raw.shape[:2], 1)).astype(np.float16)
         raw[:, :, start : start + 2] = scale.view(np.uint8)
     if not layout.quantized:
         floats = rng.normal(size=(rows, width)).astype(np.float32)

@@ -47,6 +47,7 @@ def plain(value):
     return value.strings() if value.code == 8 else value.numbers().tolist()
 
 
+@pytest.mark.slow
 def test_a_real_file_reads_as_the_reference_reader_has_it():
     path = resolve(SMOLLM2)
     ours, theirs = read_gguf(path), gguf.GGUFReader(path)

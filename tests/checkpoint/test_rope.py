@@ -69,7 +69,7 @@ def test_c03_the_kind_is_read_wherever_it_stands(config):
 @pytest.mark.parametrize("key", ["type", "rope_type"])
 def test_c03_an_unknown_kind_is_refused(key):
     with pytest.raises(
-        WeightError, match="`martian`.*`default`, `linear`, `dynamic`, `llama3`, `yarn`"
+        WeightError, match=r"`martian`.*`default`, `linear`, `dynamic`, `llama3`, `yarn`"
     ):
         rope(rope_scaling={key: "martian"})
 
@@ -102,7 +102,7 @@ def test_c07_dynamic_is_plain_within_the_original_length_and_refused_beyond():
     ours = rope(rope_scaling=scaling)
     assert ours.scaling == "dynamic"
     assert ours.inv_freq == inverse_frequencies(10000.0, 64)
-    with pytest.raises(WeightError, match="a context of 64 tokens: supported up to .* 32"):
+    with pytest.raises(WeightError, match=r"a context of 64 tokens: supported up to .* 32"):
         rope(rope_scaling=scaling | {"original_max_position_embeddings": 32})
 
 

@@ -1,4 +1,4 @@
-"""Which files hold a checkpoint: the index decides, a missing file is named, a stray one ignored."""
+"""Which files hold a checkpoint: the index decides, what is missing is named."""
 
 import json
 

@@ -26,7 +26,7 @@ from bedstone.errors import CallerError, WeightError
 SOURCE_LIMIT = 1_000_000
 SIZE_LIMIT = 16_000_000
 """Characters of the output, and of any string or list made on the way; bits of a number."""
-STEP_LIMIT = 1_000_000
+STEP_LIMIT = 200_000
 """Loop rounds and calls of one rendering."""
 
 

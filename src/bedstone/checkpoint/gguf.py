@@ -101,8 +101,7 @@ class MetadataArray:
         """The elements of an array of strings."""
         if self.code != STRING:
             raise WeightError(f"`{self.source.path}`: expected an array of strings")
-        cursor = self.source.at(self.start)
-        return [cursor.text("an array element") for _ in range(self.count)]
+        return self.source.at(self.start).texts(self.count)
 
     def numbers(self) -> NDArray[np.generic]:
         """The elements of an array of numbers [count]."""
@@ -157,6 +156,19 @@ class Cursor:
             return self.buffer[start : start + length].decode()
         except UnicodeDecodeError as error:
             raise self.refused(f"{what} at byte {start} is not UTF-8") from error
+
+    def texts(self, count: int) -> list[str]:
+        """As many strings; `skip_texts` went over them before, so they lie inside the file."""
+        place, buffer, read = self.place, self.buffer, U64.unpack_from
+        found = []
+        for _ in range(count):
+            start = place + U64.size
+            place = start + read(buffer, place)[0]
+            found.append(buffer[start:place])
+        try:
+            return [raw.decode() for raw in found]
+        except UnicodeDecodeError as error:
+            raise self.refused(f"a string behind byte {self.place} is not UTF-8") from error
 
     def skip_texts(self, count: int, what: str) -> None:
         """Move over `count` strings without decoding them."""

@@ -46,11 +46,15 @@ class WordRule:
     nfc: bool = False
 
 
+LLAMA3_RULE = WordRule((LLAMA3,), whole_words=True, add_bos=True)
+
 WORD_RULES = {
     "default": WordRule((r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]")),
     "gpt-2": WordRule((GPT2,)),
     "smollm": WordRule((r"\p{N}", GPT2)),
-    "llama-bpe": WordRule((LLAMA3,), whole_words=True, add_bos=True),
+    "llama-bpe": LLAMA3_RULE,
+    "llama3": LLAMA3_RULE,
+    "llama-v3": LLAMA3_RULE,
     "qwen2": WordRule((QWEN2,), nfc=True),
     "deepseek-r1-qwen": WordRule((QWEN2,), nfc=True),
     "tekken": WordRule((TEKKEN,), whole_words=True, add_bos=True),
@@ -181,12 +185,11 @@ def _sentence_piece(fields: Fields, vocab: _Vocab) -> Backend:
     scores = _numbers(fields, "ggml.scores", len(vocab.tokens))
     if scores is None:
         raise WeightError(f"`{fields.where}` lacks the list `ggml.scores`")
-    unknown = fields.index("ggml.unknown_token_id")
     backend = Backend(
         models.BPE(
             vocab.ids,
             merges_by_score(vocab.ids, scores),
-            unk_token=vocab.tokens[unknown] if unknown is not None else None,
+            unk_token=_token(fields, vocab, "unknown"),
             fuse_unk=True,
             byte_fallback=True,
         )
@@ -223,21 +226,34 @@ def _finished(backend: Backend, fields: Fields, vocab: _Vocab, *, add_bos: bool)
     backend.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in control])
     user = vocab.of_kind(USER_DEFINED)
     backend.add_tokens([AddedToken(t, normalized=False) for t in user])
-    bos = fields.index("ggml.bos_token_id")
-    eos = fields.index("ggml.eos_token_id")
-    first = bos if fields.flag("ggml.add_bos_token", default=add_bos) else None
-    last = eos if fields.flag("ggml.add_eos_token", default=False) else None
-    around = [(vocab.tokens[i], i) for i in (first, last) if i is not None]
-    if around:
-        parts = [
-            *([vocab.tokens[first]] if first is not None else []),
-            "$A",
-            *([vocab.tokens[last]] if last is not None else []),
-        ]
+    first = (
+        _around(fields, vocab, "bos") if fields.flag("ggml.add_bos_token", default=add_bos) else []
+    )
+    last = _around(fields, vocab, "eos") if fields.flag("ggml.add_eos_token", default=False) else []
+    if first or last:
         backend.post_processor = processors.TemplateProcessing(
-            single=parts, special_tokens=list(dict.fromkeys(around))
+            single=[*first, "$A", *last],
+            special_tokens=[(token, vocab.ids[token]) for token in {*first, *last}],
         )
     return backend
+
+
+def _around(fields: Fields, vocab: _Vocab, name: str) -> list[str]:
+    """The token of that role, where there is one."""
+    token = _token(fields, vocab, name)
+    return [] if token is None else [token]
+
+
+def _token(fields: Fields, vocab: _Vocab, name: str) -> str | None:
+    key = f"ggml.{name}_token_id"
+    token_id = fields.index(key)
+    if token_id is None:
+        return None
+    if token_id >= len(vocab.tokens):
+        raise WeightError(
+            f"field `{key}` of `{fields.where}` is {token_id}, there are {len(vocab.tokens)} tokens"
+        )
+    return vocab.tokens[token_id]
 
 
 BUILDERS = {"gpt2": _byte_level, "llama": _sentence_piece}
