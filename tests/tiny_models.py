@@ -120,7 +120,7 @@ def load(reference: str, **changes: Any) -> Loaded:
     return loaded
 
 
-def write_tiny(name: str, folder: Path) -> transformers.PreTrainedModel:
+def write_tiny(name: str, folder: Path, **saving: Any) -> transformers.PreTrainedModel:
     """A random model with norms and biases away from one and zero, saved to `folder`."""
     family, changes = MODELS[name]
     config = getattr(transformers, f"{family}Config")(**SIZES | changes)
@@ -129,5 +129,5 @@ def write_tiny(name: str, folder: Path) -> transformers.PreTrainedModel:
     with torch.no_grad():
         for key, weight in model.named_parameters():
             weight.normal_(1.0 if "norm" in key else 0.0, 0.25)
-    model.save_pretrained(folder)
+    model.save_pretrained(folder, **saving)
     return model

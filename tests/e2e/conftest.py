@@ -1,0 +1,48 @@
+"""Tiny random checkpoints compiled and loaded, next to what `transformers` says of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from bedstone.build.compile import Package
+from letters import write_tokenizer
+from packages import compiled
+from reference_reader import AVAILABLE, reference_reader
+from tiny_models import IDS, MODELS, write_tiny
+
+
+@dataclass(frozen=True)
+class TinyPackage:
+    """A tiny checkpoint in precise numerics; `theirs` are the logits [ids, vocab] to expect."""
+
+    checkpoint: Path
+    package: Package
+    theirs: np.ndarray
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture(scope="session")
+def reference():
+    assert AVAILABLE, "the reference reader is a test dependency: pip install kern-llm==0.3.1"
+    with reference_reader() as reader:
+        yield reader
+
+
+@pytest.fixture(scope="session", params=MODELS)
+def tiny(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, cache: Path
+) -> TinyPackage:
+    folder = tmp_path_factory.mktemp(request.param)
+    model = write_tiny(request.param, folder / "checkpoint")
+    write_tokenizer(folder / "checkpoint")
+    with torch.no_grad():
+        theirs = model(torch.tensor([IDS])).logits[0].numpy()
+    package = compiled(str(folder / "checkpoint"), folder / "package", cache, numerics="precise")
+    return TinyPackage(folder / "checkpoint", package, theirs)

@@ -1,0 +1,113 @@
+"""Bad input to `bedstone run`: one clear line, exit 2, nothing written."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bedstone.checkpoint.reference import resolve
+from bedstone.spec.package import KERNELS
+from e2e_cli import run_cli
+from letters import write_tokenizer
+from smollm2 import REFERENCE
+from tiny_models import write_tiny
+
+pytestmark = pytest.mark.xdist_group("tiny")
+
+
+@pytest.fixture
+def checkpoint(tmp_path) -> Path:
+    """A small sharded checkpoint to break."""
+    folder = tmp_path / "checkpoint"
+    write_tiny("llama", folder, max_shard_size="20KB")
+    write_tokenizer(folder)
+    assert len(list(folder.glob("*.safetensors"))) > 1
+    return folder
+
+
+def refused(checkpoint: Path | str, cache: Path, *words: str, prompt: str = "ab") -> None:
+    cache.mkdir(exist_ok=True)
+    ended = run_cli(["run", str(checkpoint), "--prompt", prompt], cache)
+    ended.require_one_line(*words)
+    assert not (cache / "packages").exists()
+
+
+def edited(checkpoint: Path, **changes: object) -> Path:
+    path = checkpoint / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return checkpoint
+
+
+def test_a_truncated_gguf(tmp_path):
+    data = resolve(REFERENCE).open("rb").read(3_000_000)
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(data)
+    refused(path, tmp_path / "cache", "cut.gguf")
+
+
+def test_a_missing_shard(checkpoint, tmp_path):
+    shard = sorted(checkpoint.glob("*.safetensors"))[1]
+    shard.unlink()
+    refused(checkpoint, tmp_path / "cache", shard.name)
+
+
+def test_a_wrong_dtype(checkpoint, tmp_path):
+    for path in checkpoint.glob("*.safetensors"):
+        path.write_bytes(path.read_bytes().replace(b'"F32"', b'"F64"'))
+    refused(checkpoint, tmp_path / "cache", "F64")
+
+
+def test_an_unknown_architecture(checkpoint, tmp_path):
+    refused(edited(checkpoint, architectures=["MartianForCausalLM"]), tmp_path / "cache", "Martian")
+
+
+def test_a_config_field_that_changes_the_result(checkpoint, tmp_path):
+    refused(edited(checkpoint, attention_temperature=2.0), tmp_path / "cache", "`attention_temp")
+
+
+def test_a_checkpoint_that_is_not_there(tmp_path):
+    refused(tmp_path / "nowhere", tmp_path / "cache", "nowhere")
+
+
+def test_a_package_that_is_not_installed(tmp_path):
+    refused("pkg:nowhere_at_all/model.gguf", tmp_path / "cache", "`nowhere_at_all`")
+
+
+def test_a_prompt_longer_than_the_context(checkpoint, tmp_path):
+    cache = tmp_path / "cache"
+    prompt = "b" * 65
+    run_cli(["run", str(checkpoint), "--prompt", prompt], cache).require_one_line("65", "64")
+
+
+def test_a_kernel_with_one_byte_flipped(checkpoint, tmp_path):
+    cache, out = tmp_path / "cache", tmp_path / "package"
+    assert run_cli(["compile", str(checkpoint), "-o", str(out)], cache).code == 0
+    kernel = sorted((out / KERNELS).iterdir())[0]
+    data = bytearray(kernel.read_bytes())
+    data[len(data) // 2] ^= 1
+    kernel.write_bytes(data)
+    ended = run_cli(["run", str(out), "--prompt", "b"], cache)
+    ended.require_one_line(kernel.name.rpartition("-")[0], "sha256")
+
+
+def test_a_directory_of_something_else_is_left_alone(checkpoint, tmp_path):
+    out = tmp_path / "mine"
+    out.mkdir()
+    (out / "notes.txt").write_text("keep")
+    ended = run_cli(["compile", str(checkpoint), "-o", str(out)], tmp_path / "cache")
+    ended.require_one_line("mine")
+    assert [path.name for path in out.iterdir()] == ["notes.txt"]
+
+
+def test_a_chat_without_a_template(checkpoint, tmp_path):
+    ended = run_cli(["run", str(checkpoint), "--chat", "--prompt", "b"], tmp_path / "cache")
+    ended.require_one_line("--raw")
+
+
+def test_a_package_whose_checkpoint_was_changed(checkpoint, tmp_path):
+    cache, out = tmp_path / "cache", tmp_path / "package"
+    assert run_cli(["compile", str(checkpoint), "-o", str(out)], cache).code == 0
+    shutil.rmtree(checkpoint)
+    write_tiny("llama-tied", checkpoint)
+    run_cli(["run", str(out), "--prompt", "b"], cache).require_one_line("identity")

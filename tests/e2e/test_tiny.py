@@ -1,0 +1,79 @@
+"""Whole packages of tiny random models: logits, chunking, chaining, repeatability."""
+
+import filecmp
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from bedstone.runtime.load import load
+from bedstone.spec.package import KERNELS, LOCK, MANIFEST
+from packages import Fed, compiled
+from tiny_models import IDS
+
+pytestmark = pytest.mark.xdist_group("tiny")
+
+SPLITS: tuple[tuple[int, ...], ...] = ((12,), (5, 7), (1,) * 12, (3, 1, 1, 7))
+
+
+@pytest.fixture
+def fed(tiny, cache) -> Iterator:
+    with load(tiny.package.path, cache=cache, tokens=96) as session:
+        yield lambda pages=(2, 0, 1): Fed(session, pages)
+
+
+def pieces(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
+    at = 0
+    for size in sizes:
+        yield IDS[at : at + size]
+        at += size
+
+
+def test_logits_agree_with_transformers_step_by_step(fed, tiny):
+    sequence = fed()
+    ours = np.stack([sequence.feed([token], "decode") for token in IDS])
+    assert np.abs(ours - tiny.theirs).max() < 1e-4 * np.abs(tiny.theirs).max()
+
+
+def test_any_chunking_leaves_the_same_bytes(fed):
+    alone = fed()
+    logits = [alone.feed([token], "decode") for token in IDS][-1]
+    cached = alone.cached()
+    for sizes in SPLITS:
+        sequence = fed(pages=(1, 2, 0))
+        for piece in pieces(sizes):
+            last = sequence.feed(piece)
+        np.testing.assert_array_equal(last, logits)
+        for name, rows in sequence.cached().items():
+            np.testing.assert_array_equal(rows, cached[name], err_msg=name)
+
+
+def test_a_chain_goes_on_as_fed_steps_do(fed):
+    told = fed()
+    expected, tokens = [told.feed(IDS)], [told.next()]
+    for _ in range(30):
+        expected.append(told.feed([tokens[-1]], "decode"))
+        tokens.append(told.next())
+    chained = fed(pages=(0, 2, 1))
+    ours = [chained.feed(IDS), *(chained.chain() for _ in range(30))]
+    np.testing.assert_array_equal(np.stack(ours), np.stack(expected))
+    run = chained.session.read("run")
+    assert run[len(IDS) : len(IDS) + 31].tolist() == tokens
+
+
+def test_the_reference_reader_accepts_the_manifest(tiny, reference):
+    answer = reference.ask((tiny.package.path / MANIFEST).read_text())
+    assert answer.messages == ()
+    assert answer.accepted
+
+
+def test_a_second_compile_gives_the_same_bytes(tiny, tmp_path):
+    again = compiled(
+        str(tiny.checkpoint), tmp_path / "again", tmp_path / "cache", numerics="precise"
+    )
+    names = [path.name for path in (again.path / KERNELS).iterdir()]
+    assert filecmp.cmpfiles(again.path, tiny.package.path, [MANIFEST, LOCK, "plan.json"], False)[
+        0
+    ] == [MANIFEST, LOCK, "plan.json"]
+    same, *_ = filecmp.cmpfiles(again.path / KERNELS, tiny.package.path / KERNELS, names, False)
+    assert sorted(same) == sorted(names)
