@@ -76,10 +76,10 @@ BROKEN = [
     ),
     (
         "head.w = const(format=f32, shape=(4,))",
-        "head.w = const(format=f32, shape=(4, 1, 4))",
+        "head.w = const(format=f32, shape=(4, 1, 4, 1))",
         "consts",
         "head.w",
-        "shape [4, 1, 4] is neither",
+        "shape [4, 1, 4, 1] is none of [n], [n, k] and [e, n, k]",
     ),
     (
         "prompt = carried(rows=3)",

@@ -1,7 +1,8 @@
 """A builder of StepGraphs: it declares what ops name and infers the shape of what they make."""
 
 from bedstone.graph.check import require
-from bedstone.graph.infer import constant_value, result
+from bedstone.graph.infer import constant_value, results
+from bedstone.graph.refs import writes
 from bedstone.graph.step import (
     Carried,
     Const,
@@ -35,7 +36,7 @@ class Builder:
         self._known: dict[str, Value] = {}
 
     def const(self, name: str, fmt: FormatName, shape: tuple[int, ...]) -> Ref:
-        """Declare a constant; `shape` is [n, k] or [n]."""
+        """Declare a constant; `shape` is [e, n, k], [n, k] or [n]."""
         const = self._consts[name] = Const(name, fmt, shape)
         self._known[name] = constant_value(const)
         return Ref(name)
@@ -65,7 +66,7 @@ class Builder:
 
     def add(self, op: Op) -> Ref:
         """Append `op`, which reads only known names, and name what it makes."""
-        self._known[op.out] = result(op, self._known)
+        self._known |= results(op, self._known)
         self._ops.append(op)
         return Ref(op.out)
 
@@ -87,7 +88,7 @@ class Builder:
             params=tuple(self._params),
             outputs=outputs,
             row_param=self.row_param,
-            values={op.out: self._known[op.out] for op in self._ops},
+            values={name: self._known[name] for op in self._ops for name in writes(op)},
         )
         require(graph)
         return graph

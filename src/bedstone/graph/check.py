@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bedstone.errors import CallerError
-from bedstone.graph.check_ops import Rows, Scope, attribute_rows, shape_rows
+from bedstone.graph.check_ops import attribute_rows, shape_rows
+from bedstone.graph.check_scope import Rows, Scope
 from bedstone.graph.check_whole import GRAPH_RULES, const_problem
-from bedstone.graph.infer import declared, result
-from bedstone.graph.refs import reads
-from bedstone.graph.step import Op, Set, StepGraph
+from bedstone.graph.infer import declared, results
+from bedstone.graph.refs import reads, writes
+from bedstone.graph.step import Op, StepGraph
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,8 @@ def _ops(graph: StepGraph) -> Iterator[Problem]:
         yield from _stale(op, scope)
         if names <= known.keys():
             yield from _op(op, scope)
-        if isinstance(op, Set):
-            scope.write(op)
-        made.add(op.out)
+        scope.note(op)
+        made.update(writes(op))
 
 
 def _op(op: Op, scope: Scope) -> Iterator[Problem]:
@@ -69,10 +69,11 @@ def _op(op: Op, scope: Scope) -> Iterator[Problem]:
     if message is not None:
         yield Problem(type(op).__name__.lower(), op.out, message)
     if shape is None:
-        found = scope.known[op.out] = result(op, scope.known)
-        stated = scope.graph.values.get(op.out)
-        if scope.graph.values and stated != found:
-            yield Problem("values", op.out, f"`values` says {stated}, the op makes {found}")
+        for name, found in results(op, scope.known).items():
+            scope.known[name] = found
+            stated = scope.graph.values.get(name)
+            if scope.graph.values and stated != found:
+                yield Problem("values", name, f"`values` says {stated}, the op makes {found}")
 
 
 def _first_broken(rows: Rows) -> str | None:
@@ -80,7 +81,7 @@ def _first_broken(rows: Rows) -> str | None:
 
 
 def _unknown(graph: StepGraph, name: str) -> str:
-    later = any(op.out == name for op in graph.ops)
+    later = any(name in writes(op) for op in graph.ops)
     return f"reads `{name}`, which " + ("is made later" if later else "nothing makes")
 
 

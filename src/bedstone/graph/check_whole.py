@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, get_args
 
+from bedstone.graph.refs import writes
 from bedstone.graph.step import ArgMax, Const, FormName, StepGraph
 from bedstone.spec.dtype import FORMATS
 
@@ -37,7 +38,8 @@ def _names(graph: StepGraph) -> Broken:
         for key, entry in space.items():
             if key != entry.name:
                 yield key, f"is declared under this name but calls itself `{entry.name}`"
-    tensors = [name for space in spaces[:3] for name in space] + [op.out for op in graph.ops]
+    made = [name for op in graph.ops for name in writes(op)]
+    tensors = [name for space in spaces[:3] for name in space] + made
     for name, count in Counter(tensors).items():
         if count > 1:
             yield name, f"is made {count} times"
@@ -65,8 +67,8 @@ def const_problem(const: Const) -> str | None:
     shape, form = list(const.shape), FORMATS.get(const.format)
     if form is None:
         return f"format `{const.format}` is none of {', '.join(FORMATS)}"
-    if len(shape) not in (1, 2) or min(shape) < 1:
-        return f"shape {shape} is neither [n, k] nor [n]"
+    if len(shape) not in (1, 2, 3) or min(shape) < 1:
+        return f"shape {shape} is none of [n], [n, k] and [e, n, k]"
     if form.quantized and len(shape) == 1:
         return f"a vector cannot be held as `{const.format}`"
     if shape[-1] % form.block:
@@ -104,7 +106,7 @@ def _closing(graph: StepGraph) -> Broken:
 
 
 def _outputs(graph: StepGraph) -> Broken:
-    made = {op.out for op in graph.ops}
+    made = {name for op in graph.ops for name in writes(op)}
     if not graph.outputs:
         yield graph.model, "has no outputs"
     for name in graph.outputs:

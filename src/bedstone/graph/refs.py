@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from bedstone.graph.step import Out, Ref
+from bedstone.graph.step import Conv, Delta, Out, Ref, Set
 
 Swap = Callable[[str], str]
 T = TypeVar("T")
@@ -37,6 +37,19 @@ def writes(op: object) -> tuple[Out, ...]:
     """The tensors `op` makes, in field order."""
     walk = _class_walk(type(op), Out)
     return cast("tuple[Out, ...]", walk.gather(op)) if walk else ()
+
+
+def table_write(op: object) -> tuple[Ref, Out] | None:
+    """The table version `op` writes to in place and the version it makes; None for other ops."""
+    match op:
+        case Set():
+            return op.table, op.out
+        case Conv():
+            return op.ring, op.version
+        case Delta():
+            return op.state, op.version
+        case _:
+            return None
 
 
 def rename(op: T, mapping: Mapping[str, str]) -> T:

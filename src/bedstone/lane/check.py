@@ -6,7 +6,7 @@ from typing import get_args
 from bedstone.errors import CallerError
 from bedstone.graph.check import require
 from bedstone.graph.refs import reads
-from bedstone.graph.step import ArgMax, AtParam, Attention, Op, Set, StepGraph
+from bedstone.graph.step import ArgMax, AtParam, Attention, Op, Rope, Set, StepGraph
 from bedstone.lane.errors import ChunkLengthError, OpError, UnknownRuleError
 from bedstone.lane.facts import Facts
 from bedstone.lane.schedule import MAX_CHUNK, Numerics
@@ -42,7 +42,13 @@ def _problems(op: Op, facts: Facts) -> Iterator[str]:
         case Set(table=table, at=AtParam(param=param)) if facts.scratch(table):
             yield f"writes scratch `{table}` where `{param}` says; its rows are literal"
         case Attention(k=k, v=v):
+            if k == v:
+                yield "reads values out of keys, for which no lane has a launch"
             yield from (f"attends `{n}`, which is scratch" for n in (k, v) if facts.scratch(n))
+        case Set(column=int()):
+            yield "writes part of a row, for which no lane has a launch"
+        case Rope(offset=offset) if offset:
+            yield "turns values inside a head, for which no lane has a launch"
         case ArgMax(x=x):
             wanted = map(facts.position, range(facts.rows(x)))
             missing = (name for name in wanted if name not in facts.graph.params)

@@ -7,8 +7,8 @@ says, and share nothing else.
 """
 
 from collections.abc import Hashable
-from typing import assert_never
 
+from bedstone.errors import CallerError
 from bedstone.graph.step import (
     Act,
     Add,
@@ -83,7 +83,7 @@ def _term(op: Op, known: dict[str, Term], terms: Terms, facts: Facts) -> Term:
         case Embed() | Norm() | Linear() | ArgMax():
             term = _weighted(op, known, terms, facts)
         case _:
-            assert_never(op)
+            raise CallerError(f"`{op.out}` is of a class no lane lowers, `{type(op).__name__}`")
     return term
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.graph.step import ActFn, Attention, Norm, Rope, RopeTable
+from bedstone.graph.step import ActFn, Attention, HLinear, L2Norm, Norm, Rope, RopeTable
 
 Floats = NDArray[Any]
 
@@ -22,6 +22,14 @@ def norm(x: Floats, w: Floats, op: Norm) -> Floats:
     mean_square = np.mean(units * units, axis=-1, keepdims=True)
     gain = 1 + w if op.plus_one else w
     normed: Floats = units / np.sqrt(mean_square + x.dtype.type(op.eps)) * gain
+    return normed.reshape(x.shape)
+
+
+def l2norm(x: Floats, op: L2Norm) -> Floats:
+    """Each `unit` values of `x` [rows, width] over the root of the sum of their squares."""
+    units = x.reshape(x.shape[0], -1, op.unit)
+    square = np.sum(units * units, axis=-1, keepdims=True)
+    normed: Floats = units / np.sqrt(square + x.dtype.type(op.eps))
     return normed.reshape(x.shape)
 
 
@@ -76,13 +84,17 @@ def rope(x: Floats, op: Rope, table: RopeTable, length: int) -> Floats:
 
 def _pairs(op: Rope) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The indices within a head of the two values of each pair."""
-    pairs = np.arange(op.rot // 2)
-    return (pairs, pairs + op.rot // 2) if op.kind == "neox" else (2 * pairs, 2 * pairs + 1)
+    pairs, half = np.arange(op.rot // 2), op.rot // 2
+    first, second = (pairs, pairs + half) if op.kind == "neox" else (2 * pairs, 2 * pairs + 1)
+    return first + op.offset, second + op.offset
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A sequence's cached keys and values [capacity, groups * d], `length` rows of them in use."""
+    """A sequence's cached keys and values, [capacity, groups * dk] and [capacity, groups * dv].
+
+    Values may be as wide as keys: then the first dv of each group count. `length` rows are in use.
+    """
 
     keys: Floats
     values: Floats
@@ -97,11 +109,11 @@ def attention(q: Floats, cache: Cache, op: Attention) -> Floats:
         end = cache.length - rows + row + 1
         seen = slice(0 if op.window is None else max(0, end - op.window), end)
         keys = cache.keys[seen].reshape(-1, op.groups, op.dk)
-        values = cache.values[seen].reshape(-1, op.groups, op.dv)
+        values = cache.values[seen].reshape(len(keys), op.groups, -1)[:, :, : op.dv]
         for head in range(op.heads):
             group = head // share
             query = q[row, head * op.dk : (head + 1) * op.dk]
-            weights = _softmax(_scores(query, keys[:, group], op))
+            weights = softmax(_scores(query, keys[:, group], op))
             out[row, head] = weights @ values[:, group]
     return out.reshape(rows, op.heads * op.dv)
 
@@ -111,7 +123,15 @@ def _scores(query: Floats, keys: Floats, op: Attention) -> Floats:
     return scores if op.softcap is None else softcap(scores, op.softcap)
 
 
-def _softmax(scores: Floats) -> Floats:
+def softmax(scores: Floats) -> Floats:
+    """Scores as shares of one."""
     weights: Floats = np.exp(scores - scores.max())
     total: Floats = weights.sum(keepdims=True)
     return weights / total
+
+
+def hlinear(x: Floats, w: Floats, op: HLinear) -> Floats:
+    """Each head of `x` [rows, heads * k] by its own matrix of `w` [heads, n, k]."""
+    heads = x.reshape(len(x), op.heads, -1)
+    products = [heads[:, h] @ (m if op.transposed else m.T) for h, m in enumerate(w)]
+    return np.concatenate(products, axis=1)

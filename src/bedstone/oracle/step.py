@@ -12,25 +12,43 @@ from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
 from bedstone.graph.check import require
+from bedstone.graph.refs import table_write, writes
 from bedstone.graph.step import (
     Act,
     Add,
     ArgMax,
     AtParam,
     Attention,
+    Concat,
+    Conv,
+    Decay,
+    Delta,
+    DenseOp,
     Embed,
+    HeadOp,
+    HLinear,
+    L2Norm,
     Linear,
+    MixtureOp,
     Mul,
     Norm,
     Op,
+    Part,
+    PlacedOp,
+    RecurrentOp,
+    Renorm,
     Rope,
     Row,
     Scale,
+    Score,
     Set,
     Softcap,
     StepGraph,
+    TopK,
+    XLinear,
+    XSum,
 )
-from bedstone.oracle import arithmetic
+from bedstone.oracle import arithmetic, mixture, recurrent
 from bedstone.oracle.quantized import dequantize, quantize
 from bedstone.spec.dtype import FORMATS
 
@@ -68,7 +86,8 @@ class StepOracle:
         }
         for table in graph.tables.values():
             if not table.scratch and table.name not in self.tables:
-                self.tables[table.name] = np.full((table.capacity, table.width), np.nan, dtype)
+                empty = 0.0 if table.zeros else np.nan
+                self.tables[table.name] = np.full((table.capacity, table.width), empty, dtype)
 
     def run(self, ids: Mapping[str, Sequence[int]], params: Mapping[str, int]) -> dict[str, Array]:
         """One step: `ids` for each carried vector, a value for each param. The graph's outputs.
@@ -84,8 +103,8 @@ class StepOracle:
         for name in graph.carried:
             step.made[name] = _ids(name, _given(ids, name), rows)
         for op in graph.ops:
-            step.made[op.out] = step.make(op)
-        self.tensors = {op.out: step.made[op.out] for op in graph.ops}
+            step.take(op)
+        self.tensors = {name: step.made[name] for op in graph.ops for name in writes(op)}
         return {name: step.made[name] for name in graph.outputs}
 
     def _starting_tables(self) -> dict[str, Array]:
@@ -107,34 +126,51 @@ class _Step:
     params: Mapping[str, int]
     made: dict[str, Array]
 
-    def make(self, op: Op) -> Array:
-        """What `op` computes."""
+    def take(self, op: Op) -> None:
+        """Compute `op`; a table it writes is its own next version."""
+        self.made[op.out] = self._make(op)
+        written = table_write(op)
+        if written is not None:
+            table, version = written
+            self.made[version] = self.made[table]
+
+    def _make(self, op: Op) -> Array:
+        if isinstance(op, DenseOp):
+            return self._dense(op)
+        if isinstance(op, PlacedOp):
+            return self._placed(op)
+        if isinstance(op, HeadOp):
+            return self._headed(op)
+        if isinstance(op, MixtureOp):
+            return self._mixed(op)
+        return self._recurrent(op)
+
+    def _dense(self, op: DenseOp) -> Array:
         made = self.made
         match op:
             case Embed():
                 out = _looked_up(made[op.table], made[op.ids], op)
             case Linear():
-                out = self._linear(op)
+                y: Array = self._factor(op.x, op.w) @ made[op.w].T
+                out = y if op.bias is None else y + made[op.bias]
             case Norm():
                 out = arithmetic.norm(made[op.x], made[op.w], op)
+            case L2Norm():
+                out = arithmetic.l2norm(made[op.x], op)
             case Add() | Mul() | Act() | Scale() | Softcap():
                 out = self._elementwise(op)
-            case Rope() | Attention():
-                out = self._positioned(op)
-            case Row() | Set():
-                out = self._placed(op)
             case ArgMax():
                 out = np.argmax(made[op.x], axis=-1, keepdims=True).astype(np.int32)
             case _:
                 assert_never(op)
         return out
 
-    def _linear(self, op: Linear) -> Array:
-        x, w = self.made[op.x], self.made[op.w]
-        if self.numerics == "quantized" and FORMATS[self.graph.consts[op.w].format].quantized:
-            x = dequantize(*quantize(x), x.dtype)
-        y: Array = x @ w.T
-        return y if op.bias is None else y + self.made[op.bias]
+    def _factor(self, x: str, w: str) -> Array:
+        """The input of a product, as the numerics have it read."""
+        values = self.made[x]
+        if self.numerics == "quantized" and FORMATS[self.graph.consts[w].format].quantized:
+            return dequantize(*quantize(values), values.dtype)
+        return values
 
     def _elementwise(self, op: Add | Mul | Act | Scale | Softcap) -> Array:
         made = self.made
@@ -153,27 +189,68 @@ class _Step:
                 assert_never(op)
         return out
 
-    def _positioned(self, op: Rope | Attention) -> Array:
-        made, length = self.made, _given(self.params, op.pos)
+    def _headed(self, op: HeadOp) -> Array:
+        made = self.made
         match op:
             case Rope():
-                x = made[op.x]
+                x, length = made[op.x], _given(self.params, op.pos)
                 self._within(op.out, length - len(x), length, length)
                 return arithmetic.rope(x, op, self.graph.ropes[op.rope], length)
             case Attention():
+                length = _given(self.params, op.pos)
                 q, cache = made[op.q], arithmetic.Cache(made[op.k], made[op.v], length)
                 self._within(op.out, length - len(q), length, len(cache.keys))
                 return arithmetic.attention(q, cache, op)
+            case HLinear():
+                return arithmetic.hlinear(self._factor(op.x, op.w), made[op.w], op)
 
-    def _placed(self, op: Row | Set) -> Array:
+    def _placed(self, op: PlacedOp) -> Array:
+        made = self.made
         match op:
             case Row():
-                x = self.made[op.x]
-                return x[self._rows(op, 1, len(x))].copy()
+                x = made[op.x]
+                out = x[self._rows(op, 1, len(x))].copy()
+            case Part():
+                starts = op.offset + op.pitch * np.arange(op.units)[:, None]
+                out = made[op.x][:, (starts + np.arange(op.width)).reshape(-1)]
+            case Concat():
+                out = _joined(made[op.a], made[op.b], op)
             case Set():
-                table, x = self.made[op.table], self.made[op.x]
-                table[self._rows(op, len(x), len(table))] = x
-                return table
+                out, x = made[op.table], made[op.x]
+                first = op.column or 0
+                out[self._rows(op, len(x), len(out)), first : first + x.shape[1]] = x
+            case _:
+                assert_never(op)
+        return out
+
+    def _mixed(self, op: MixtureOp) -> Array:
+        made = self.made
+        match op:
+            case Score():
+                out: Array = mixture.score(made[op.x], op)
+            case TopK():
+                out = mixture.topk(made[op.x], None if op.bias is None else made[op.bias], op)
+            case Renorm():
+                out = mixture.renorm(made[op.x], made[op.ids], op)
+            case XLinear():
+                out = mixture.xlinear(self._factor(op.x, op.w), made[op.ids], made[op.w])
+            case XSum():
+                out = mixture.xsum(made[op.x], made[op.w])
+            case _:
+                assert_never(op)
+        return out
+
+    def _recurrent(self, op: RecurrentOp) -> Array:
+        made = self.made
+        match op:
+            case Decay():
+                return recurrent.decay(made[op.a], made[op.a_log], made[op.dt])
+            case Conv():
+                return recurrent.conv(made[op.x], made[op.w], made[op.ring])
+            case Delta():
+                qkv = (made[op.q], made[op.k], made[op.v])
+                gates = recurrent.Gates(made[op.g], made[op.beta])
+                return recurrent.delta(qkv, gates, made[op.state], op)
 
     def _rows(self, op: Row | Set, rows: int, room: int) -> slice:
         """The `rows` rows an op places, of the `room` there are."""
@@ -212,3 +289,11 @@ def _looked_up(table: Array, ids: Array, op: Embed) -> Array:
     if ids.min() < 0 or ids.max() >= table.shape[0]:
         raise CallerError(f"`{op.ids}` holds an id outside the {table.shape[0]} of `{op.table}`")
     return table[ids[:, 0]]
+
+
+def _joined(a: Array, b: Array, op: Concat) -> Array:
+    """Units of `a` and `b` side by side; a shared `b` is one unit beside each of `a`."""
+    left = a.reshape(len(a), op.units, -1)
+    right = b.reshape(len(b), 1 if op.shared else op.units, -1)
+    right = np.broadcast_to(right, (len(b), op.units, right.shape[2]))
+    return np.concatenate([left, right], axis=2).reshape(len(a), -1)
