@@ -54,7 +54,8 @@ def test_c06_the_context_is_the_configs_own():
 
 @pytest.mark.parametrize("name", [n.removesuffix("ForCausalLM") for n in FAMILIES])
 def test_a_config_by_transformers_is_read(name):
-    config = getattr(transformers, f"{name}Config")(architectures=[f"{name}ForCausalLM"])
+    config_class = getattr(transformers, f"{name}ForCausalLM").config_class
+    config = config_class(architectures=[f"{name}ForCausalLM"])
     written = json.loads(config.to_json_string(use_diff=False))
     ours = parse_hf_config(written, "config.json", "m")
     assert (ours.vocab, ours.hidden, ours.layers) == (

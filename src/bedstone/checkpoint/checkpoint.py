@@ -6,6 +6,7 @@ first asked for.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.checkpoint.config import ModelConfig
+from bedstone.checkpoint.constants import Constant, constants
 from bedstone.checkpoint.dequant import dequantize
 from bedstone.checkpoint.gguf import GgufFile
 from bedstone.checkpoint.names import EMBEDDING, HEAD, INERT_SUFFIXES, expected_tensors
 from bedstone.checkpoint.tensors import Maps, TensorInfo, WeightFile
 from bedstone.errors import WeightError
+from bedstone.spec.dtype import FormatName
 
 if TYPE_CHECKING:
     from bedstone.checkpoint.chat import ChatTemplate
@@ -87,10 +90,39 @@ class Checkpoint:
         """The bytes of a tensor [nbytes], a read-only view of the mapped file."""
         return self.maps.raw(info)
 
-    def values(self, canonical: str) -> NDArray[np.float32]:
-        """The values of a tensor as float32, a copy."""
-        info = self.tensor(canonical)
-        return dequantize(self.raw(info), info.format, info.shape)
+    @cached_property
+    def constants(self) -> Mapping[str, Constant]:
+        """Everything a step of the model may read."""
+        return constants(self.config)
+
+    def pieces(self, constant: Constant) -> tuple[TensorInfo, ...]:
+        """Where the rows of a constant lie, a matrix [rows, width] for each of its windows.
+
+        Raises `WeightError` where they are held in more than one format.
+        """
+        found = tuple(
+            _window(self.tensor(window.tensor), window.start, window.rows)
+            for window in constant.windows
+        )
+        formats = sorted({piece.format for piece in found})
+        if len(formats) > 1:
+            names = ", ".join(f"`{piece.name}`" for piece in found[:SHOWN_FAULTS])
+            raise WeightError(f"{names} of `{self.reference}` are held as {', '.join(formats)}")
+        return found
+
+    def format(self, name: str) -> FormatName:
+        """How the checkpoint holds a constant."""
+        return self.pieces(self.constants[name])[0].format
+
+    def values(self, name: str) -> NDArray[np.float32]:
+        """The values of a constant, or of a tensor by its canonical name, as float32: a copy."""
+        constant = self.constants.get(name)
+        if constant is None:
+            info = self.tensor(name)
+            return dequantize(self.raw(info), info.format, info.shape)
+        pieces = self.pieces(constant)
+        rows = [dequantize(self.raw(piece), piece.format, piece.shape) for piece in pieces]
+        return np.concatenate(rows).reshape(constant.shape)
 
     def close(self) -> None:
         """Let the files go."""
@@ -135,6 +167,14 @@ class Checkpoint:
             digest.update(f"\n{name} {info.path.name}\n".encode())
             digest.update(self.raw(info)[:SAMPLE_BYTES].data)
         return digest.hexdigest()
+
+
+def _window(info: TensorInfo, start: int, rows: int) -> TensorInfo:
+    """Rows of a tensor seen as a matrix; a vector is one row."""
+    whole = info.shape[0] if len(info.shape) > 1 else 1
+    row_bytes, width = info.nbytes // whole, math.prod(info.shape) // whole
+    offset = info.offset + start * row_bytes
+    return replace(info, shape=(rows, width), offset=offset, nbytes=rows * row_bytes)
 
 
 def check_weights(config: ModelConfig, weights: Weights) -> list[str]:

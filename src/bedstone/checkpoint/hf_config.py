@@ -1,133 +1,20 @@
 """A Hugging Face `config.json` to one `ModelConfig`.
 
-Each family states every field it knows: used, inert with the reason, or supported at certain
-values only. A field outside these tables is refused by name, since it might change what the model
-computes. Defaults of absent fields are those of `transformers`, except that `head_dim` always falls
-back to hidden / heads: should a family mean another width, the tensors' shapes stop the load.
+Which fields a family may have is said in `hf_families`. Defaults of absent fields are those of
+`transformers`, except that `head_dim` always falls back to hidden / heads: should a family mean
+another width, the tensors' shapes stop the load.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.checkpoint.config import ModelConfig
-from bedstone.checkpoint.fields import FieldRules, Fields, require_fields
-from bedstone.checkpoint.hf_rope import parse_rope
+from bedstone.checkpoint import hf_hybrid
+from bedstone.checkpoint.config import LatentConfig, ModelConfig, RopeConfig
+from bedstone.checkpoint.fields import Fields, require_fields
+from bedstone.checkpoint.hf_families import FAMILIES, Family
+from bedstone.checkpoint.hf_latent import parse_latent
+from bedstone.checkpoint.hf_rope import parse_rope, parse_score_factor
 from bedstone.errors import WeightError
-
-SCALAR = "describes how the model was trained or is driven, not what a step computes"
-OUTPUT = "selects outputs of the Python class"
-FILE = "describes the files, which say the same themselves"
-SAMPLING = "a default of text generation, read elsewhere or not at all"
-
-COMMON = FieldRules(
-    used=frozenset(
-        {
-            "architectures", "bos_token_id", "eos_token_id", "head_dim", "hidden_act",
-            "hidden_size", "intermediate_size", "max_position_embeddings", "model_type",
-            "num_attention_heads", "num_hidden_layers", "num_key_value_heads",
-            "original_max_position_embeddings", "partial_rotary_factor", "quantization_config",
-            "rms_norm_eps", "rope_parameters", "rope_scaling", "rope_theta",
-            "tie_word_embeddings", "vocab_size",
-        }
-    ),
-    inert={
-        **dict.fromkeys(
-            (
-                "attention_dropout", "hidden_dropout", "initializer_range", "use_cache",
-                "cache_implementation", "gradient_checkpointing", "pretraining_tp",
-                "tokenizer_class", "tie_encoder_decoder", "_attn_implementation_autoset",
-                "is_decoder", "task_specific_params", "finetuning_task", "problem_type", "prefix",
-            ),
-            SCALAR,
-        ),
-        **dict.fromkeys(
-            (
-                "output_attentions", "output_hidden_states", "return_dict", "id2label", "label2id",
-                "chunk_size_feed_forward", "torchscript", "use_bfloat16", "return_dict_in_generate",
-            ),
-            OUTPUT,
-        ),
-        **dict.fromkeys(
-            (
-                "_name_or_path", "transformers_version", "torch_dtype", "dtype", "auto_map",
-                "transformers.js_config", "unsloth_fixed", "unsloth_version",
-            ),
-            FILE,
-        ),
-        **dict.fromkeys(
-            (
-                "pad_token_id", "sep_token_id", "decoder_start_token_id", "do_sample",
-                "temperature", "top_k", "top_p", "typical_p", "repetition_penalty",
-                "length_penalty", "max_length", "min_length", "num_beams",
-                "num_return_sequences", "no_repeat_ngram_size", "early_stopping",
-            ),
-            SAMPLING,
-        ),
-    },
-    fixed={
-        "is_encoder_decoder": (False,),
-        "add_cross_attention": (False,),
-        "cross_attention_hidden_size": (None,),
-        "pruned_heads": ({},),
-        "rope_interleaved": (False,),
-    },
-)  # fmt: skip
-
-WINDOWED_LAYERS = FieldRules(
-    frozenset({"layer_types", "max_window_layers", "sliding_window", "use_sliding_window"})
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """What one architecture adds to the common fields.
-
-    `qkv_bias` says whether the query, key and value products have a bias: by the config's
-    `attention_bias`, which then holds for the output product too, or always.
-    """
-
-    model_type: str
-    rules: FieldRules
-    qkv_bias: Literal["config", "always", "never"] = "config"
-    mlp_bias: bool = False
-    qk_norm: bool = False
-    window: Literal["none", "all", "layers"] = "none"
-
-
-FAMILIES = {
-    "LlamaForCausalLM": Family(
-        "llama",
-        COMMON
-        | FieldRules(
-            frozenset({"attention_bias", "mlp_bias"}),
-            inert={"is_llama_config": FILE, "eos_token": FILE},
-            fixed={"sliding_window": (None,)},
-        ),
-        mlp_bias=True,
-    ),
-    "MistralForCausalLM": Family(
-        "mistral",
-        COMMON
-        | FieldRules(
-            frozenset({"sliding_window"}), fixed={"attention_bias": (False,), "mlp_bias": (False,)}
-        ),
-        qkv_bias="never",
-        window="all",
-    ),
-    "Qwen2ForCausalLM": Family(
-        "qwen2",
-        COMMON | WINDOWED_LAYERS | FieldRules(frozenset(), fixed={"use_mrope": (False,)}),
-        qkv_bias="always",
-        window="layers",
-    ),
-    "Qwen3ForCausalLM": Family(
-        "qwen3",
-        COMMON | WINDOWED_LAYERS | FieldRules(frozenset({"attention_bias"})),
-        qk_norm=True,
-        window="layers",
-    ),
-}
 
 ACTIVATIONS: Mapping[str, Literal["silu", "gelu_tanh"]] = {
     "silu": "silu",
@@ -155,7 +42,9 @@ def parse_hf_config(
     family = FAMILIES[architecture]
     require_fields(values, family.rules, where)
     hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    head_dim = _head_dim(fields, hidden, heads)
+    latent = parse_latent(fields) if family.latent else None
+    head_dim = latent.own + latent.turned if latent else _head_dim(fields, hidden, heads)
+    hybrid = family.recurrent != "none"
     attention_bias = family.qkv_bias == "config" and fields.flag("attention_bias", default=False)
     return ModelConfig(
         architecture=architecture,
@@ -169,17 +58,22 @@ def parse_hf_config(
         intermediate=fields.size("intermediate_size"),
         context=fields.size("max_position_embeddings"),
         norm_eps=fields.real("rms_norm_eps", 1e-6),
-        rope=parse_rope(fields, head_dim),
+        rope=_rope(fields, family, head_dim, latent),
         activation=_activation(fields),
         tie_embeddings=fields.flag("tie_word_embeddings", default=False),
         attention_bias=attention_bias or family.qkv_bias == "always",
         attention_out_bias=attention_bias,
         mlp_bias=family.mlp_bias and fields.flag("mlp_bias", default=False),
         qk_norm=family.qk_norm,
-        attention_scale=head_dim**-0.5,
-        sliding_window=_window(fields, family),
+        attention_scale=head_dim**-0.5 * (parse_score_factor(fields) if latent else 1.0),
+        sliding_window=None if hybrid else _window(fields, family),
         bos=fields.index("bos_token_id"),
         eos=_ends(fields, Fields(stops or {}, "generation_config.json")),
+        layer_kinds=hf_hybrid.parse_layer_kinds(fields) if hybrid else (),
+        norm_plus_one=hybrid,
+        attention_gate=hybrid,
+        recurrent=hf_hybrid.parse_recurrent(fields, family.recurrent),
+        latent=latent,
     )
 
 
@@ -217,6 +111,16 @@ def _head_dim(fields: Fields, hidden: int, heads: int) -> int:
             "or a `head_dim`"
         )
     return hidden // heads
+
+
+def _rope(fields: Fields, family: Family, head_dim: int, latent: LatentConfig | None) -> RopeConfig:
+    """The rotation of a head, or of that part of it which turns."""
+    if latent is not None:
+        pairs = fields.flag("rope_interleave", default=True)
+        return parse_rope(fields, latent.turned, kind="pair" if pairs else "neox")
+    if family.recurrent != "none":
+        return parse_rope(fields, head_dim, share=hf_hybrid.SHARE, inert=hf_hybrid.AXES)
+    return parse_rope(fields, head_dim)
 
 
 def _activation(fields: Fields) -> Literal["silu", "gelu_tanh"]:

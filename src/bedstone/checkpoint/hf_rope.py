@@ -5,6 +5,7 @@ under `rope_type`, the newest put all of it into `rope_parameters`.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from bedstone.checkpoint.config import RopeConfig
 from bedstone.checkpoint.fields import FieldRules, Fields, require_fields
@@ -17,6 +18,7 @@ from bedstone.checkpoint.rope import (
     Yarn,
     rope_config,
     yarn_attention_factor,
+    yarn_magnitude,
 )
 from bedstone.errors import WeightError
 
@@ -25,18 +27,38 @@ DEFAULT_THETA = 10000.0
 SHARED = frozenset({"type", "rope_type", "rope_theta", "partial_rotary_factor"})
 
 
-def parse_rope(fields: Fields, head_dim: int) -> RopeConfig:
+def parse_rope(
+    fields: Fields,
+    head_dim: int,
+    *,
+    kind: Literal["neox", "pair"] = "neox",
+    share: float = 1.0,
+    inert: Mapping[str, str] | None = None,
+) -> RopeConfig:
     """Read base, rotated width and scaling of a config whose heads are `head_dim` wide.
+
+    `share` of a head turns where the config does not say; `inert` are fields the family may put
+    beside the scaling's own, with the reason why they change nothing.
 
     Raises `WeightError` where the scaling kind or one of its fields is not known.
     """
     table = _table(fields)
-    kind = _kind(table)
-    keys, parse = KINDS[kind]
-    require_fields(table.values, FieldRules(SHARED | keys), table.where)
+    keys, parse = KINDS[_kind(table)]
+    require_fields(table.values, FieldRules(SHARED | keys, inert or {}), table.where)
     theta = table.real("rope_theta", fields.real("rope_theta", DEFAULT_THETA))
-    share = table.real("partial_rotary_factor", fields.real("partial_rotary_factor", 1.0))
-    return rope_config("neox", int(head_dim * share), theta, parse(table, fields))
+    share = table.real("partial_rotary_factor", fields.real("partial_rotary_factor", share))
+    return rope_config(kind, int(head_dim * share), theta, parse(table, fields))
+
+
+def parse_score_factor(fields: Fields) -> float:
+    """What yarn's `mscale_all_dim` multiplies attention scores by: its magnitude, squared.
+
+    Queries and keys would each take the magnitude whole, unrotated values too.
+    """
+    table = _table(fields)
+    if _kind(table) != "yarn" or not table.has("mscale_all_dim"):
+        return 1.0
+    return yarn_magnitude(_yarn_factor(table, fields), table.real("mscale_all_dim")) ** 2
 
 
 def _table(fields: Fields) -> Fields:
@@ -93,8 +115,7 @@ def _parse_llama3(table: Fields, fields: Fields) -> Scaling:
 
 
 def _parse_yarn(table: Fields, fields: Fields) -> Scaling:
-    original = _original(table, fields)
-    factor = table.real("factor", fields.size("max_position_embeddings") / original)
+    original, factor = _original(table, fields), _yarn_factor(table, fields)
     mscales = [table.real(n) if table.has(n) else None for n in ("mscale", "mscale_all_dim")]
     return Yarn(
         factor=factor,
@@ -104,6 +125,10 @@ def _parse_yarn(table: Fields, fields: Fields) -> Scaling:
         beta_slow=table.real("beta_slow", 1.0),
         truncate=table.flag("truncate", default=True),
     )
+
+
+def _yarn_factor(table: Fields, fields: Fields) -> float:
+    return table.real("factor", fields.size("max_position_embeddings") / _original(table, fields))
 
 
 ORIGINAL = "original_max_position_embeddings"

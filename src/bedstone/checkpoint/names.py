@@ -4,10 +4,8 @@ The tables say which tensors a model of a given config needs and in which shape:
 has another shape stops a load, what nothing uses is reported.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from bedstone.checkpoint.config import ModelConfig
+from bedstone.checkpoint.layers import layer_tensors
 
 EMBEDDING, HEAD, FINAL_NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"
 
@@ -43,54 +41,24 @@ def gguf_name(canonical: str) -> str:
     return f"blk.{layer}.{LAYER[module]}.{leaf}"
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
-    """A matrix [n, k] with a bias or not, or a vector [n] where `k` is None."""
-
-    name: str
-    n: int
-    k: int | None = None
-    bias: bool = False
-
-
-def layer_modules(config: ModelConfig) -> tuple[Module, ...]:
-    """The modules of each layer of `config`."""
-    q, kv = config.heads * config.head_dim, config.kv_heads * config.head_dim
-    hidden, wide = config.hidden, config.intermediate
-    norms = ("self_attn.q_norm", "self_attn.k_norm") if config.qk_norm else ()
-    return (
-        Module("input_layernorm", hidden),
-        Module("self_attn.q_proj", q, hidden, config.attention_bias),
-        Module("self_attn.k_proj", kv, hidden, config.attention_bias),
-        Module("self_attn.v_proj", kv, hidden, config.attention_bias),
-        Module("self_attn.o_proj", hidden, q, config.attention_out_bias),
-        *(Module(name, config.head_dim) for name in norms),
-        Module("post_attention_layernorm", hidden),
-        Module("mlp.gate_proj", wide, hidden, config.mlp_bias),
-        Module("mlp.up_proj", wide, hidden, config.mlp_bias),
-        Module("mlp.down_proj", hidden, wide, config.mlp_bias),
-    )
-
-
-def expected_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Every tensor the model reads: canonical name to shape, outermost first.
+def whole_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """The tensors a model has once: canonical name to shape, outermost first.
 
     A tied model has no output matrix of its own.
     """
-    expected: dict[str, tuple[int, ...]] = {
+    found: dict[str, tuple[int, ...]] = {
         EMBEDDING: (config.vocab, config.hidden),
         FINAL_NORM: (config.hidden,),
     }
     if not config.tie_embeddings:
-        expected[HEAD] = (config.vocab, config.hidden)
-    modules = layer_modules(config)
+        found[HEAD] = (config.vocab, config.hidden)
+    return found
+
+
+def expected_tensors(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Every tensor the model reads: canonical name to shape, outermost first."""
+    expected = whole_tensors(config)
     for layer in range(config.layers):
-        for module in modules:
-            expected.update(_tensors(f"model.layers.{layer}.{module.name}", module))
+        for below, shape in layer_tensors(config, layer).items():
+            expected[f"model.layers.{layer}.{below}"] = shape
     return expected
-
-
-def _tensors(name: str, module: Module) -> Iterator[tuple[str, tuple[int, ...]]]:
-    yield f"{name}.weight", (module.n,) if module.k is None else (module.n, module.k)
-    if module.bias:
-        yield f"{name}.bias", (module.n,)

@@ -107,17 +107,18 @@ def llama3_frequencies(plain: Frequencies, scaling: Llama3) -> Frequencies:
     return tuple(scaled(frequency) for frequency in plain)
 
 
+def yarn_magnitude(factor: float, weight: float) -> float:
+    """How much longer a query or key is made for a context stretched by `factor`."""
+    return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
+
+
 def yarn_attention_factor(
     factor: float, mscale: float | None = None, mscale_all_dim: float | None = None
 ) -> float:
     """The factor on cos and sin where the config gives none outright."""
-
-    def magnitude(weight: float) -> float:
-        return 0.1 * weight * math.log(factor) + 1.0 if factor > 1 else 1.0
-
     if mscale and mscale_all_dim:
-        return magnitude(mscale) / magnitude(mscale_all_dim)
-    return magnitude(1.0)
+        return yarn_magnitude(factor, mscale) / yarn_magnitude(factor, mscale_all_dim)
+    return yarn_magnitude(factor, 1.0)
 
 
 def yarn_frequencies(plain: Frequencies, theta: float, scaling: Yarn) -> Frequencies:
