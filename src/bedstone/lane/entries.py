@@ -34,7 +34,7 @@ def _form(dst: Dst) -> str:
     """The suffix that says which forms of its result a kernel writes."""
     if isinstance(dst, ToRows):
         return "_rows"
-    return {(True, False): "", (False, True): "_q", (True, True): "_fq"}[dst.f32, dst.quant]
+    return _FORMS[dst.f32, dst.quant]
 
 
 def _product(stem: str, x: Read, m: Matrix) -> str:
@@ -42,7 +42,8 @@ def _product(stem: str, x: Read, m: Matrix) -> str:
 
 
 def _norm(launch: Norm) -> str:
-    return ("norm" if launch.add is None else "add_norm") + _form(launch.dst)
+    stem = "norm" if launch.sum is None else "add_norm" + _form(launch.sum)
+    return stem + _form(launch.dst)
 
 
 def _linear(launch: Product) -> str:
@@ -76,17 +77,25 @@ def _rope(launch: Rope) -> str:
     return stem + normed + "".join(_form(side.dst) for side in launch.sides)
 
 
+def _set_rows(launch: SetRows) -> str:
+    if isinstance(launch.dst, ToRows):
+        return "set_rows"
+    return "copy_rows" + _form(launch.dst)
+
+
+_FORMS = {(True, False): "", (False, True): "_q", (True, True): "_fq", (False, False): "_none"}
+
 _NAMERS: dict[type, Callable[[Any], str]] = {
-    Embed: lambda launch: f"embed_{launch.table.format}",
+    Embed: lambda launch: f"embed_{launch.table.format}" + _form(launch.dst),
     Norm: _norm,
     Quantize: lambda _: "quantize",
     Product: _linear,
     Parts: _parts,
     Glu: _glu,
     Rope: _rope,
-    SetRows: lambda launch: "set_rows" if isinstance(launch.dst, ToRows) else "copy_rows",
+    SetRows: _set_rows,
     Attention: lambda launch: "attention" + _form(launch.dst),
-    TakeRow: lambda _: "take_row",
-    ArgMax: lambda _: "argmax",
-    Eltwise: lambda launch: launch.fn,
+    TakeRow: lambda launch: "take_row" + _form(launch.dst),
+    ArgMax: lambda launch: "argmax" + _form(launch.dst),
+    Eltwise: lambda launch: launch.fn + _form(launch.dst),
 }

@@ -68,8 +68,14 @@ class Machine:
 
     def factor(self, x: Read, m: Matrix) -> Term:
         """The input of a product, read in the form that its matrix and the numerics ask for."""
-        self.require(m == self.facts.matrix(m.const), f"`{m.const}` is no such matrix")
+        self.declared(m)
         return self.read(x, "quant" if self.facts.reads_quant(m) else "f32")
+
+    def declared(self, m: Matrix) -> None:
+        """Break the step unless the graph has such a matrix."""
+        const = self.facts.graph.consts.get(m.const)
+        known = const is not None and (const.format, const.shape) == (m.format, (m.n, m.k))
+        self.require(known, f"`{m.const}` is no {m.format} matrix [{m.n}, {m.k}]")
 
     def cached(self, version: Version) -> Term:
         """A carried table, which must stand at a version."""
@@ -122,7 +128,7 @@ class Machine:
         if (view.offset, view.rows) == (0, whole.rows):
             return held
         at, rest = divmod(view.offset, whole.width)
-        self.require(rest == 0 and at < whole.rows, f"`{view.tensor}` starts within a row")
+        self.require(rest == 0 and 0 <= at < whole.rows, f"`{view.tensor}` starts within a row")
         return self.terms.row(held, Fixed(at), (whole.rows, whole.width))
 
     def write(self, dst: Dst, term: Term) -> None:

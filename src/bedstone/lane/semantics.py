@@ -45,7 +45,7 @@ def run_launch(launch: Launch, machine: Machine) -> None:
 
 def _embed(launch: Embed, run: Machine) -> Writes:
     ids, table = run.read(launch.ids), launch.table
-    run.require(table == run.facts.matrix(table.const), f"`{table.const}` is no such matrix")
+    run.declared(table)
     yield launch.dst, run.compute(run.terms.of("embed", table, launch.rows, ids))
 
 
@@ -111,10 +111,10 @@ def _head_norm(side: RopeSide, launch: Rope, run: Machine) -> Term:
 
 
 def _set_rows(launch: SetRows, run: Machine) -> Writes:
-    name = launch.x.tensor
+    x, name = run.read(launch.x), launch.x.tensor
     size = (run.facts.rows(name), run.facts.width(name))
     run.require(size == (launch.rows, launch.width), f"sets another size than `{name}` has")
-    yield launch.dst, run.read(launch.x)
+    yield launch.dst, x
 
 
 def _take_row(launch: TakeRow, run: Machine) -> Writes:
