@@ -143,9 +143,11 @@ _EACH_CHUNK = (Extent("count", _CHUNK),)
 
 def _norm_rows() -> Iterator[Row]:
     for out, y in _Y:
-        yield f"norm{out}", "norm.c", _in("x w") + y + _NORM_SCALARS, _EACH_ROW, None
+        # where only codes are wanted the float row they are made from lies in scratch
+        row = Shared(0, (("width", 4),)) if out == "_q" else None
+        yield f"norm{out}", "norm.c", _in("x w") + y + _NORM_SCALARS, _EACH_ROW, row
         params = _in("x d w") + _out("sum") + y + _NORM_SCALARS
-        yield f"add_norm{out}", "norm.c", params, _EACH_ROW, None
+        yield f"add_norm{out}", "norm.c", params, _EACH_ROW, row
     params = _in("x") + _QUANTIZED_OUT + _i32("rows width")
     yield "quantize", "norm.c", params, _EACH_ROW, None
 

@@ -1,53 +1,58 @@
-"""The hardware sets that ship as data: where their sources lie and the flags they compile with."""
+"""Hardware sets: folders of kernel sources, where a set holds only what differs from another."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedstone.errors import TargetError
+from bedstone.target.toolchain import Unit
 
-KERNELS_ROOT = Path(__file__).resolve().parent.parent / "kernels"
-_FILE = "HARDWARE.toml"
+KERNELS = Path(__file__).parent.parent / "kernels"
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """One set: `folders` to look a file up in, its own first; `flags` to compile with."""
+    """One set: its folders, its own first, and the compiler flags of all of them in base order."""
 
     name: str
     folders: tuple[Path, ...]
     flags: tuple[str, ...]
 
-    def source(self, file: str) -> Path:
-        """The nearest file of that name.
+    def source(self, name: str) -> Path:
+        """The set's file of that name: its own, else the nearest inherited one.
 
         Raises:
-            TargetError: No folder of the set has it.
+            TargetError: No folder of the set holds it.
         """
         for folder in self.folders:
-            if (folder / file).exists():
-                return folder / file
-        raise TargetError(f"hardware set `{self.name}` has no source `{file}`")
+            if (folder / name).is_file():
+                return folder / name
+        raise TargetError(f"hardware set `{self.name}` has no kernel source `{name}`")
+
+    def unit(self, source: str, defines: Mapping[str, str]) -> Unit:
+        """What the shared object of one module is compiled from."""
+        return Unit((self.source(source),), self.flags, defines, self.folders)
 
 
-def read_hardware(name: str, root: Path = KERNELS_ROOT) -> Hardware:
-    """The set `name` with what it inherits.
+def read_hardware(name: str, kernels: Path = KERNELS) -> Hardware:
+    """The hardware set `name` with all that it inherits.
 
     Raises:
-        TargetError: There is no such set, or its record does not say what is expected of one.
+        TargetError: No such set, or a record that does not say what it must.
     """
-    folder = root / name
-    if not (folder / _FILE).exists():
-        known = ", ".join(f"`{path.parent.name}`" for path in sorted(root.glob(f"*/{_FILE}")))
-        raise TargetError(f"no hardware set `{name}`: expected one of {known}")
-    record = tomllib.loads((folder / _FILE).read_text())
-    if record.keys() - {"name", "inherits", "flags"} or record.get("name") != name:
-        raise TargetError(
-            f"hardware set `{name}`: `{_FILE}` holds {sorted(record)} for `{record.get('name')}`, "
-            "expected `name`, `inherits` and `flags` for itself"
+    record_file = kernels / name / "HARDWARE.toml"
+    if not record_file.is_file():
+        known = ", ".join(
+            f"`{path.parent.name}`" for path in sorted(kernels.glob("*/HARDWARE.toml"))
         )
-    own = tuple(record.get("flags", ()))
-    if "inherits" not in record:
-        return Hardware(name, (folder,), own)
-    parent = read_hardware(record["inherits"], root)
-    return Hardware(name, (folder, *parent.folders), (*parent.flags, *own))
+        raise TargetError(f"unknown hardware set `{name}`: expected one of {known}")
+    record = tomllib.loads(record_file.read_text())
+    if record.get("name") != name or not isinstance(record.get("flags"), list):
+        raise TargetError(f"`{record_file}`: expected name = `{name}` and a list of flags")
+    parent = read_hardware(record["inherits"], kernels) if "inherits" in record else None
+    return Hardware(
+        name,
+        (record_file.parent, *(parent.folders if parent else ())),
+        (*(parent.flags if parent else ()), *record["flags"]),
+    )

@@ -20,7 +20,7 @@ typedef struct {
     bs_quantized out;
     int rows, heads, groups, dk, dv, page, pages_width, stride, window;
     float scale, softcap;
-} attention;
+} bs_attention;
 
 /* One row's query of one head, and its running state. */
 typedef struct {
@@ -37,7 +37,7 @@ static BS_INLINE const float *row_of(const float *table, const int32_t *pages, i
 }
 
 /* Keys [from, from + TILE) as [dk][TILE]; positions past `last` repeat it and are masked later. */
-static void lay_keys(const attention *a, const int32_t *pages, int group, int from, int last, float *keys)
+static void lay_keys(const bs_attention *a, const int32_t *pages, int group, int from, int last, float *keys)
 {
     int width = a->groups * a->dk;
     for (int t = 0; t < TILE; t += VL) {
@@ -91,7 +91,7 @@ static void score(const query *queries, int count, const float *keys, int dk)
 }
 
 /* Scores to weights e^(s - top), unseen positions to 0; the sums so far shrink to the new top. */
-static void soften(const attention *a, query *q, int from)
+static void soften(const bs_attention *a, query *q, int from)
 {
     vf top = vf_set(-BS_INFINITY), sum = {0};
     vi lane;
@@ -171,7 +171,7 @@ static void weigh(const query *queries, int count, const float *const *values, i
 }
 
 /* Queries over one tile of positions; those that see the same part of it go together. */
-static void visit(const attention *a, query *queries, int count, int from, const float *keys,
+static void visit(const bs_attention *a, query *queries, int count, int from, const float *keys,
                   const float *const *values)
 {
     for (int i = 0; i < count; i += BS_QUERIES)
@@ -190,7 +190,7 @@ static void visit(const attention *a, query *queries, int count, int from, const
 }
 
 /* Queries of rows that share their pages, from the first position any of them sees to the last. */
-static void attend(const attention *a, const int32_t *pages, int group, query *queries, int count,
+static void attend(const bs_attention *a, const int32_t *pages, int group, query *queries, int count,
                    float *keys)
 {
     int first = queries[0].first, last = queries[0].last;
@@ -208,7 +208,7 @@ static void attend(const attention *a, const int32_t *pages, int group, query *q
     }
 }
 
-static void finish(const attention *a, const query *q)
+static void finish(const bs_attention *a, const query *q)
 {
     size_t place = ((size_t)q->row * (size_t)a->heads + (size_t)q->head) * (size_t)a->dv;
     /* a row before the first position sees nothing: its sum is empty, its output zero */
@@ -222,7 +222,7 @@ static void finish(const attention *a, const query *q)
 }
 
 /* Heads of one row lie side by side, here as in the output, so a quantized block may span two. */
-static void finish_all(const attention *a, const query *queries, int count)
+static void finish_all(const bs_attention *a, const query *queries, int count)
 {
     for (int i = 0; i < count; i++) finish(a, queries + i);
     if (!a->out.codes) return;
@@ -234,7 +234,7 @@ static void finish_all(const attention *a, const query *queries, int count)
 }
 
 /* Scratch: keys [dk][TILE], then of each query its scores and its output so far. */
-static void start(const attention *a, query *q, int row, int head, float *memory, int index, int count)
+static void start(const bs_attention *a, query *q, int row, int head, float *memory, int index, int count)
 {
     q->row = row;
     q->head = head;
@@ -249,7 +249,7 @@ static void start(const attention *a, query *q, int row, int head, float *memory
 }
 
 /* Rows [row, row + rows) that share their pages; whole rows at a time where they fit. */
-static void attend_rows(const attention *a, int group, int row, int rows, float *scratch)
+static void attend_rows(const bs_attention *a, int group, int row, int rows, float *scratch)
 {
     int each = a->heads / a->groups, keys = TILE * a->dk;
     int fit = (SCRATCH / (int)sizeof(float) - keys) / (TILE + a->dv);
@@ -271,7 +271,7 @@ static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, 
                                       int to_float, int to_codes)
 {
     bs_cursor at = args;
-    attention a = {0};
+    bs_attention a = {0};
     a.q = bs_ptr(&at);
     a.k = bs_ptr(&at);
     a.v = bs_ptr(&at);

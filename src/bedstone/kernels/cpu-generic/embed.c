@@ -9,11 +9,7 @@ static void embed_row(const uint8_t *w, int width, float *y)
         vf_store_n(y + i, bs_values(w, i, n), n);
     }
 #else
-    for (int b = 0; b < width / 32; b++) {
-        vf values[32 / VL];
-        bs_block_values(w + (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES, b % BS_BLOCKS, values);
-        memcpy(y + 32 * b, values, sizeof values);
-    }
+    bs_unpack_row(w, width, y);
 #endif
 }
 

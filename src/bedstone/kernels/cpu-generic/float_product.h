@@ -73,23 +73,4 @@ static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
         for (int c = 0; c < count; c++) sums[r][column + c] = vf_sum(acc[r][c]);
 }
 
-#if !BS_DENSE
-
-/* As many weight rows as fit, in fours, as float32 rows; every row of activations against them. */
-static int bs_float_panel(const bs_weight_rows *w, int first, int k, float *panel)
-{
-    int fit = (int)(BS_PANEL_BYTES / ((size_t)k * sizeof(float))) & ~3;
-    int count = bs_min(fit, w->count - first);
-    for (int c = 0; c < count; c++)
-        for (int b = 0; b < k / 32; b++) {
-            vf values[32 / VL];
-            const uint8_t *at = w->row[first + c] + (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES;
-            bs_block_values(at, b % BS_BLOCKS, values);
-            memcpy(panel + (size_t)c * (size_t)k + 32 * b, values, sizeof values);
-        }
-    return count;
-}
-
-#endif
-
 #endif

@@ -186,5 +186,15 @@ static BS_INLINE void bs_block_values(const uint8_t *p, int j, vf out[32 / VL])
 #endif
 }
 
+/* A row of `k` values as float32. */
+BS_STATIC void bs_unpack_row(const uint8_t *row, int k, float *out)
+{
+    for (int b = 0; b < k / 32; b++) {
+        vf values[32 / VL];
+        bs_block_values(row + (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES, b % BS_BLOCKS, values);
+        memcpy(out + 32 * b, values, sizeof values);
+    }
+}
+
 #endif
 #endif

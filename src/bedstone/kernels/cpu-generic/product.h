@@ -34,27 +34,37 @@ static void bs_float_few(const bs_activations *a, const bs_weight_rows *w, size_
         }
 }
 
-/* Tiles of rows against four weight rows at a time, from a panel where the format needs one. */
+/* Weight rows [first, first + count) against tiles of rows, four weight rows at a time. */
+static BS_INLINE void bs_float_tiles(const bs_activations *a, const uint8_t *const *w, const int packed,
+                                     size_t from, int rows, int first, int count, bs_sums *sums)
+{
+    for (int r = 0; r < rows; r += BS_TILE_ROWS) {
+        const float *x[BS_TILE_ROWS];
+        for (int i = 0; i < BS_TILE_ROWS; i++)
+            x[i] = a->x + (from + (size_t)bs_min(r + i, rows - 1)) * (size_t)a->k;
+        for (int c = 0; c < count; c += 4)
+            bs_dots(BS_TILE_ROWS, 4, packed, x, w + c, a->k, 0, sums + r, first + c);
+    }
+}
+
 static void bs_float_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                           bs_scratch *scratch)
 {
-    int fit = w->count;
-    for (int first = 0; first < w->count; first += fit) {
-        const uint8_t *panel[BS_LIST];
-        memcpy(panel, w->row + first, sizeof(panel[0]) * (size_t)(BS_LIST - first));
 #if !BS_DENSE
-        fit = bs_float_panel(w, first, a->k, (float *)scratch->panel);
-        for (int c = 0; c < fit; c++)
-            panel[c] = scratch->panel + (size_t)c * (size_t)a->k * sizeof(float);
-#endif
-        for (int r = 0; r < rows; r += BS_TILE_ROWS) {
-            const float *x[BS_TILE_ROWS];
-            for (int i = 0; i < BS_TILE_ROWS; i++)
-                x[i] = a->x + (from + (size_t)bs_min(r + i, rows - 1)) * (size_t)a->k;
-            for (int c = 0; c < fit; c += 4)
-                bs_dots(BS_TILE_ROWS, 4, !BS_DENSE, x, panel + c, a->k, 0, scratch->sums + r, first + c);
+    size_t row_bytes = (size_t)a->k * sizeof(float);
+    int fit = (int)(BS_PANEL_BYTES / row_bytes) & ~3;
+    for (int first = 0; fit && first < w->count; first += fit) {
+        const uint8_t *panel[BS_LIST];
+        int count = bs_min(fit, (w->count - first + 3) & ~3);
+        for (int c = 0; c < count; c++) {
+            panel[c] = scratch->panel + (size_t)c * row_bytes;
+            bs_unpack_row(w->row[first + c], a->k, (float *)(scratch->panel + (size_t)c * row_bytes));
         }
+        bs_float_tiles(a, panel, 1, from, rows, first, count, scratch->sums);
     }
+    if (fit) return;
+#endif
+    bs_float_tiles(a, w->row, 0, from, rows, 0, w->count, scratch->sums);
 }
 
 #if !BS_DENSE

@@ -1,0 +1,134 @@
+"""Calls kernels through ctypes the way the runtime does, with poison around and inside outputs."""
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from bedstone.library.catalog import cpu_kernels
+from bedstone.library.kernel import Extent, Kernel, Shared
+from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StateParam
+from bedstone.target.cpu import HARDWARE_SETS, read_features
+from bedstone.target.hardware import read_hardware
+from bedstone.target.toolchain import Compiler, Unit, compile_many
+
+GUARD = 256
+AVAILABLE = tuple(name for name, needed in HARDWARE_SETS if needed <= read_features())
+
+DTYPES = {
+    "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
+    "i8": np.int8, "u8": np.uint8, "i32": np.int32,
+}  # fmt: skip
+
+
+class Dim3(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
+
+
+def guarded(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The array inside memory of 0xA5, and that memory."""
+    memory = np.full(array.nbytes + 2 * GUARD, 0xA5, np.uint8)
+    inner = memory[GUARD : GUARD + array.nbytes].view(array.dtype).reshape(array.shape)
+    inner[...] = array
+    return inner, memory
+
+
+def poison(shape: tuple[int, ...], dtype: type) -> np.ndarray:
+    """An output before it is written: NaN where the type has one, else bytes of 0xA5."""
+    return (
+        np.full(int(np.prod(shape)) * np.dtype(dtype).itemsize, 0xFF, np.uint8)
+        .view(dtype)
+        .reshape(shape)
+    )
+
+
+@dataclass
+class Library:
+    """The compiled kernels of one hardware set."""
+
+    hardware: str
+    compiler: Compiler
+    cache: Path
+    loaded: dict[str, ctypes.CDLL]
+
+    def load(self, modules: frozenset[str]) -> None:
+        missing = sorted(modules - self.loaded.keys())
+        units = [self.unit(module) for module in missing]
+        paths = compile_many(units, cache=self.cache, compiler=self.compiler)
+        self.loaded |= {m: ctypes.CDLL(str(p)) for m, p in zip(missing, paths, strict=True)}
+
+    def unit(self, module: str) -> Unit:
+        kernel = next(k for k in cpu_kernels().kernels.values() if k.module == module)
+        return read_hardware(self.hardware).unit(kernel.source, kernel.defines)
+
+    def abi(self, kernel: Kernel) -> str:
+        self.load(frozenset({kernel.module}))
+        text = ctypes.c_char * 512
+        return text.in_dll(self.loaded[kernel.module], f"bs_abi_{kernel.entry}").value.decode()
+
+    def call(self, entry: str, **args: np.ndarray | float) -> None:
+        """Run every grid block, last first; each has its own poisoned scratch."""
+        kernel = cpu_kernels().get(entry)
+        assert kernel is not None, entry
+        assert {p.name for p in kernel.params} == args.keys(), (entry, args.keys())
+        self.load(frozenset({kernel.module}))
+        function = self.loaded[kernel.module][entry]
+        packed, guards = pack(kernel, args)
+        grid = tuple(extent(e, args) for e in kernel.grid)
+        blocks = list(product(*(range(n) for n in grid)))
+        for block in reversed(blocks):
+            scratch, start = poisoned_scratch(shared_bytes(kernel.shared, args))
+            function(
+                packed,
+                ctypes.byref(Dim3(*block)),
+                ctypes.byref(Dim3(*grid)),
+                ctypes.c_void_p(start),
+            )
+            assert (scratch[-GUARD:] == 0xA5).all(), f"{entry} wrote behind its scratch"
+        for array, inner, memory in guards:
+            assert (memory[:GUARD] == 0xA5).all(), f"{entry} wrote before a buffer"
+            assert (memory[-GUARD:] == 0xA5).all(), f"{entry} wrote behind a buffer"
+            array[...] = inner
+
+
+def poisoned_scratch(size: int) -> tuple[np.ndarray, int]:
+    memory = np.full(size + 64 + GUARD, 0xA5, np.uint8)
+    start = -memory.ctypes.data % 64
+    memory = memory[: start + size + GUARD]
+    memory[start : start + size] = 0xFF
+    return memory, memory.ctypes.data + start
+
+
+def extent(e: Extent, args: Mapping[str, object]) -> int:
+    return 1 if e.param is None else -(-int(args[e.param]) // e.per)
+
+
+def shared_bytes(shared: Shared | None, args: Mapping[str, object]) -> int:
+    return 0 if shared is None else shared.bytes + sum(int(args[n]) * per for n, per in shared.per)
+
+
+def pack(kernel: Kernel, args: Mapping[str, np.ndarray | float]) -> tuple[ctypes.Array, list]:
+    words = np.zeros(len(kernel.params), np.uint64)
+    guards = []
+    for i, param in enumerate(kernel.params):
+        value = args[param.name]
+        match param.type:
+            case ScalarParam(kind):
+                words[i : i + 1].view(np.uint8)[:4] = np.array([value], DTYPES[kind]).view(np.uint8)
+                continue
+            case BufferParam(_, dtype):
+                assert isinstance(value, np.ndarray), param
+                assert value.dtype == DTYPES[dtype], (kernel.entry, param.name, value.dtype)
+            case BytesParam(size):
+                assert isinstance(value, np.ndarray), param
+                assert value.nbytes == size, (kernel.entry, param.name)
+            case StateParam(_):
+                assert isinstance(value, np.ndarray), param
+        inner, memory = guarded(value)
+        guards.append((value, inner, memory))
+        words[i] = inner.ctypes.data
+    return (ctypes.c_uint64 * len(words))(*words.tolist()), guards
