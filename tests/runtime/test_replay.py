@@ -3,6 +3,7 @@
 import ctypes
 import os
 import threading
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.cpu.cores import usable_cores
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
 from bedstone.runtime.device import Tap
+from bedstone.target.toolchain import compile_shared, find_compiler
 from runtime_toy import compile_module
 
 
@@ -208,3 +210,23 @@ def test_a_container_s_quota_caps_the_threads(tmp_path, text, cores):
     quota = tmp_path / "cpu.max"
     quota.write_text(text)
     assert len(usable_cores(tmp_path, quota)) == (cores or len(os.sched_getaffinity(0)))
+
+
+@pytest.fixture(scope="module")
+def pool_stress(cache):
+    source = Path(__file__).with_name("pool_stress.c")
+    replayer = Path(str(files("bedstone.runtime.cpu").joinpath("replay.c")))
+    built = compile_shared(
+        [source],
+        flags=["-O2", "-pthread"],
+        include=[replayer.parent],
+        cache=cache,
+        compiler=find_compiler(),
+    )
+    return ctypes.CDLL(str(built)).stress
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("spins", [0, 2000])
+def test_lists_that_are_freed_at_once_are_never_looked_at_again(pool_stress, threads, spins):
+    assert pool_stress(threads, 1000, spins, threads) == 0

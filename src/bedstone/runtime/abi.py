@@ -21,8 +21,7 @@ def abi_string(params: tuple[ParamType, ...]) -> str:
 def require_abi(module: str, entry: str, params: tuple[ParamType, ...], stated: str) -> None:
     """Accept an entry whose stated parameters are exactly the launch's.
 
-    Raises:
-        KernelError: They differ; the message shows both.
+    Raises `KernelError`: they differ; the message shows both.
     """
     expected = abi_string(params)
     if stated != expected:

@@ -112,8 +112,7 @@ def plan_binding(
 ) -> Binder:
     """Where every weight and source of the manifest comes from.
 
-    Raises:
-        WeightError: The checkpoint lacks one or holds it in another type or size.
+    Raises `WeightError`: the checkpoint lacks one or holds it in another type or size.
     """
     upper = upper_bounds(manifest)
     bound = {

@@ -50,8 +50,7 @@ class Device(Protocol):
     def allocate(self, nbytes: int, /) -> Memory:
         """Zero-filled memory on a page boundary.
 
-        Raises:
-            CapacityError: There is not as much.
+        Raises `CapacityError`: there is not as much.
         """
 
     def adopt(self, data: NDArray[np.uint8], /) -> Memory | None:
@@ -72,22 +71,19 @@ class Device(Protocol):
     def function(self, artifact: Artifact, entry: str, params: tuple[ParamType, ...], /) -> int:
         """The handle of a kernel whose parameters are exactly `params`.
 
-        Raises:
-            KernelError: The module does not load, lacks `entry`, or states other parameters.
+        Raises `KernelError`: the module does not load, lacks `entry`, or states other parameters.
         """
 
     def builtin(self, entry: str, params: tuple[ParamType, ...], /) -> int:
         """The handle of a built-in of the runtime (`extern:<name>`).
 
-        Raises:
-            KernelError: The device has none of that name.
+        Raises `KernelError`: the device has none of that name.
         """
 
     def tensor_map(self, tensor: TensorMap, address: int, nbytes: int, /) -> bytes:
         """The 128 byte descriptor of a tensor over `nbytes` bytes at `address`.
 
-        Raises:
-            KernelError: The device has no tensor maps.
+        Raises `KernelError`: the device has no tensor maps.
         """
 
     def reserve_shared(self, nbytes: int, /) -> None:

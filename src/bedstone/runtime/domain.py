@@ -36,8 +36,7 @@ def limits_of(
 def require_inside(buffer: str, data: NDArray[np.generic], limits: Limits) -> None:
     """Accept elements [n] that lie within the limits; NaN never does.
 
-    Raises:
-        CallerError: One does not; the message gives the first such element.
+    Raises `CallerError`: one does not; the message gives the first such element.
     """
     if data.size == 0:
         return

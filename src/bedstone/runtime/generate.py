@@ -55,8 +55,7 @@ class Generator:
     def prefill(self, tokens: Sequence[int], chunk: int | None = None) -> int:
         """Append a prompt to the sequence, `chunk` rows a call at most; the token that follows it.
 
-        Raises:
-            CapacityError: The sequence would be longer than `limit`; nothing ran.
+        Raises `CapacityError`: the sequence would be longer than `limit`; nothing ran.
         """
         if not tokens:
             raise CallerError("the prompt is empty: expected one token at least")
@@ -81,9 +80,8 @@ class Generator:
     def advance(self, count: int) -> list[int]:
         """Take `count` steps, all of them in one replay where a chain allows it.
 
-        Raises:
-            CapacityError: The context has no room for as many.
-            DeviceError: A step's logits were not finite.
+        Raises `CapacityError`: the context has no room for as many.
+        Raises `DeviceError`: a step's logits were not finite.
         """
         self._required_last()
         if self.length + count > self.limit:

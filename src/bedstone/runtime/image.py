@@ -58,8 +58,7 @@ class Term:
     def value(self, env: Mapping[str, int]) -> int:
         """The term's worth under `env`.
 
-        Raises:
-            CallerError: The expression overflows or exceeds what its parameter holds.
+        Raises `CallerError`: the expression overflows or exceeds what its parameter holds.
         """
         if isinstance(self.what, When):
             return int(_holds(self.what, env[self.what.var]))
@@ -203,8 +202,7 @@ class _Builder:
 def largest_shared(programs: Sequence[LoweredProgram], upper: Mapping[str, int]) -> int:
     """The most bytes a block of any launch shares, with every var at its maximum.
 
-    Raises:
-        ManifestError: A launch's `shared_mem` has no value there.
+    Raises `ManifestError`: a launch's `shared_mem` has no value there.
     """
     return max(
         (_shared(launch, upper) for program in programs for launch in program.launches), default=0

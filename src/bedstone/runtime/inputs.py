@@ -54,8 +54,7 @@ _FILLED: Mapping[Fill, Callable[[Role, Feed], Values]] = {
 def input_roles(protocol: Protocol, shape: Shape) -> tuple[Role, ...]:
     """The fills that a program reads.
 
-    Raises:
-        CallerError: It reads an input that neither a fill nor a table says how to write.
+    Raises `CallerError`: it reads an input that neither a fill nor a table says how to write.
     """
     staged = sorted(set(shape.inputs) & set(protocol.staged))
     if staged:

@@ -46,8 +46,7 @@ def whole_lease(
 ) -> Lease:
     """A lease of everything one sequence can use; `pages` says which and in which order.
 
-    Raises:
-        CallerError: A page is named twice or is not there.
+    Raises `CallerError`: a page is named twice or is not there.
     """
     unit = protocol.page_tokens or capacity.unit
     there = capacity.tokens // unit

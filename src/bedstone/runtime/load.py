@@ -75,12 +75,11 @@ class LoadOptions(TypedDict):
 def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
     """A session of `package`, a directory or its parts, with its weights in memory.
 
-    Raises:
-        ManifestError: The manifest does not parse or breaks a rule.
-        KernelError: A module is missing, changed or of another ABI.
-        WeightError: The checkpoint is not the one, lacks a tensor or has it in another form.
-        CallerError: An option does not fit the manifest.
-        CapacityError: Memory does not suffice.
+    Raises `ManifestError`: the manifest does not parse or breaks a rule.
+    Raises `KernelError`: a module is missing, changed or of another ABI.
+    Raises `WeightError`: the checkpoint is not the one, lacks a tensor or has it in another form.
+    Raises `CallerError`: an option does not fit the manifest.
+    Raises `CapacityError`: memory does not suffice.
     """
     parts = package if isinstance(package, Parts) else read_package(package)
     progress = options.get("progress", _silent)
@@ -100,8 +99,7 @@ def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
 def read_package(directory: Path) -> Parts:
     """The parts of a package directory.
 
-    Raises:
-        CallerError: There is no manifest in it.
+    Raises `CallerError`: there is no manifest in it.
     """
     path = directory / MANIFEST
     try:

@@ -84,8 +84,7 @@ def plan_capacity(
 ) -> Capacity:
     """The tokens and slots to reserve; without `tokens`, what `sequences` full rows can hold.
 
-    Raises:
-        CapacityError: Not one page fits.
+    Raises `CapacityError`: not one page fits.
     """
     if sequences < 1:
         raise CapacityError(f"`sequences` is {sequences}: expected 1 at least")

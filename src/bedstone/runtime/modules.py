@@ -32,8 +32,7 @@ def resolve_modules(
 ) -> dict[str, Artifact]:
     """The bytes of every module, by module name.
 
-    Raises:
-        KernelError: A module's hash is that of no file in `directory`.
+    Raises `KernelError`: a module's hash is that of no file in `directory`.
     """
     if not modules:
         return {}

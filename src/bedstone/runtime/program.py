@@ -28,8 +28,7 @@ class LoadedProgram:
     def capture(self, given: Mapping[str, int]) -> Capture:
         """The launch list for the vars `given`; those it does not read are ignored.
 
-        Raises:
-            CallerError: A var it reads is missing or out of range, or one is not declared.
+        Raises `CallerError`: a var it reads is missing or out of range, or one is not declared.
         """
         key = tuple(self._value(name, given) for name in self.reads)
         if len(given) > len(key):

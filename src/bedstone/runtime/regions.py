@@ -52,8 +52,8 @@ def resolve_functions(
 ) -> dict[Kernel, int]:
     """The device's handle of every kernel that a launch runs, each held against its parameters.
 
-    Raises:
-        KernelError: A module lacks an entry or an ABI differs; the message says where it is used.
+    Raises `KernelError`: a module lacks an entry or an ABI differs; the message says where it is
+    used.
     """
     functions: dict[Kernel, int] = {}
     for site, op, launch in _launches(manifest):
@@ -98,8 +98,7 @@ def allocate_states(manifest: Manifest, capacity: Capacity, device: Device) -> d
 def require_one_process(manifest: Manifest) -> None:
     """Refuse what needs memory from outside: another engine's states, another rank's buffers.
 
-    Raises:
-        CallerError: The manifest declares such.
+    Raises `CallerError`: the manifest declares such.
     """
     for name, state in manifest.states.items():
         if state.host is not None:

@@ -8,7 +8,6 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -93,9 +92,8 @@ class Session:
         `vars` are those of the call the data is for, where the buffer's domain depends on them;
         one that is not given counts at its maximum.
 
-        Raises:
-            CallerError: The buffer takes no input, or the data is too long, of another element
-                type or outside the domain.
+        Raises `CallerError`: the buffer takes no input, or the data is too long, of another element
+        type or outside the domain.
         """
         port = self._named(buffer, _WRITTEN)
         array = _elements(buffer, data, port)
@@ -136,8 +134,8 @@ class Session:
     def run(self, program: str, /, **vars: int) -> None:  # noqa: A002
         """Run a program once and wait for it.
 
-        Raises:
-            CallerError: There is no such program, or a var it reads is missing or out of range.
+        Raises `CallerError`: there is no such program, or a var it reads is missing or out of
+        range.
         """
         with self._lock:
             self._replay(program, vars, 1, ())
@@ -182,12 +180,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _replay(
@@ -255,8 +248,7 @@ def _depends(domain: Domain) -> bool:
 def _elements(buffer: str, data: NDArray[np.generic] | bytes, port: _Port) -> NDArray[np.generic]:
     """The data as elements [n] of the buffer's type.
 
-    Raises:
-        CallerError: It is of another type or longer than the buffer.
+    Raises `CallerError`: it is of another type or longer than the buffer.
     """
     if not isinstance(data, np.ndarray):
         if len(data) % port.dtype.itemsize:

@@ -91,8 +91,7 @@ def plan_weights(
 ) -> dict[str, WeightPlan]:
     """A plan for each weight or source given with its bytes; `ranks` is our index in each group.
 
-    Raises:
-        WeightError: A tensor is missing or does not fit; the message lists every such fault.
+    Raises `WeightError`: a tensor is missing or does not fit; the message lists every such fault.
     """
     plans: dict[str, WeightPlan] = {}
     problems: list[str] = []

@@ -1,14 +1,19 @@
 /* Replays a list of kernel launches over a persistent pool of threads.
  *
- * A job is a launch list, run `repeat` times. Every thread walks the whole list and runs its own
- * contiguous share of each launch's grid blocks; the calling thread is thread 0. Launches of one
- * block run on thread 0. Between two launches there is a barrier, left out only where both run on
- * thread 0: program order already holds there. Every thread takes these decisions from the list
- * alone, so all of them meet at the same barriers. A job with no launch wide enough to share never
- * wakes the others.
+ * A job is a launch list, run `repeat` times. Every thread walks the whole list; the calling thread
+ * is thread 0. Each launch with blocks is a *turn*. A turn's blocks are divided into a contiguous
+ * share for each thread, which its owner claims a few chunks at a time. A turn is over when all of
+ * its blocks have run, and only then does any thread begin the next.
  *
- * Waiting spins for a moment, then sleeps in the kernel, so a thread that lost its core to another
- * process costs the rest a sleep and not their cores.
+ * No turn waits for a thread, only for blocks: where a thread lost its core to another process, the
+ * others claim what is left of its share, and it walks past the turns it missed when it is back.
+ * Which thread runs a block decides nothing about the result.
+ *
+ * A thread looks at the list only while it is marked busy, and marks itself so only while the job is
+ * open. Closing a job waits for busy threads, so a list may be changed as soon as bs_replay returns.
+ *
+ * Waiting spins for a moment, then sleeps in the kernel. A job with no launch of several blocks
+ * never wakes the other threads.
  */
 
 #define _GNU_SOURCE
@@ -69,6 +74,15 @@ typedef struct {
   uint64_t tap_count;
 } job;
 
+/* One launch (NULL: the taps of a repetition) at its place in the history of the pool. */
+typedef struct {
+  const bs_launch *launch;
+  uint64_t round;
+  uint64_t number; /* turns are numbered from 1 on, through all jobs */
+  uint64_t total;
+  uint64_t ran_after; /* blocks run through all jobs once this turn is over */
+} turn;
+
 /* A counter that threads wait on. */
 typedef struct {
   _Alignas(LINE) _Atomic uint32_t value;
@@ -78,6 +92,9 @@ typedef struct {
 typedef struct bs_pool bs_pool;
 
 typedef struct {
+  /* the turn this share was last claimed in, and in its low bits how many chunks of it are taken */
+  _Alignas(LINE) _Atomic uint64_t share;
+  _Alignas(LINE) _Atomic uint32_t busy;
   bs_pool *pool;
   pthread_t thread;
   uint32_t index;
@@ -86,18 +103,21 @@ typedef struct {
 } worker;
 
 struct bs_pool {
-  gate posted;
-  gate epoch;
-  _Alignas(LINE) _Atomic uint32_t arrived;
+  gate job_number; /* odd while a job is open */
+  gate turns;      /* turns that are over */
+  _Alignas(LINE) _Atomic uint64_t ran;
   job job;
+  uint64_t turns_before; /* when the job was opened */
+  uint64_t ran_before;
   worker *workers;
   uint64_t shared_bytes;
   uint32_t threads;
   uint32_t spins;
-  uint32_t stop;
+  _Atomic uint32_t stop;
   pid_t pid;
 };
 
+enum { CHUNK_BITS = 16, CHUNKS = 4, SPINS_BEFORE_HELPING = 64 };
 enum { BS_OK = 0, BS_FORKED = 1, BS_NO_MEMORY = 2 };
 
 static void relax(void) {
@@ -113,26 +133,47 @@ static void gate_open(gate *g) {
   if (atomic_load(&g->sleepers)) syscall(SYS_futex, &g->value, FUTEX_WAKE_PRIVATE, INT_MAX, 0, 0, 0);
 }
 
-static void gate_pass(gate *g, uint32_t seen, uint32_t spins) {
-  for (uint32_t i = 0; i < spins; i++) {
-    if (atomic_load_explicit(&g->value, memory_order_acquire) != seen) return;
-    relax();
-  }
+/* Sleep until the gate's value is no longer `seen`. */
+static void gate_sleep(gate *g, uint32_t seen) {
   atomic_fetch_add(&g->sleepers, 1);
   while (atomic_load(&g->value) == seen)
     syscall(SYS_futex, &g->value, FUTEX_WAIT_PRIVATE, seen, 0, 0, 0);
   atomic_fetch_sub(&g->sleepers, 1);
 }
 
-static void barrier(bs_pool *pool) {
-  uint32_t seen = atomic_load(&pool->epoch.value);
-  if (atomic_fetch_add(&pool->arrived, 1) + 1 == pool->threads) {
-    atomic_store(&pool->arrived, 0);
-    gate_open(&pool->epoch);
-  } else {
-    gate_pass(&pool->epoch, seen, pool->spins);
+/* The gate's value once it is no longer `seen`. */
+static uint32_t gate_next(gate *g, uint32_t seen, uint32_t spins) {
+  for (uint32_t i = 0; i < spins && atomic_load(&g->value) == seen; i++) relax();
+  if (atomic_load(&g->value) == seen) gate_sleep(g, seen);
+  return atomic_load(&g->value);
+}
+
+/* Whether the turn was over within `spins` looks. */
+static int is_over(bs_pool *pool, uint64_t number, uint32_t spins) {
+  for (uint32_t i = 0;; i++) {
+    uint32_t over = atomic_load_explicit(&pool->turns.value, memory_order_acquire);
+    if ((int32_t)(over - (uint32_t)number) >= 0) return 1;
+    if (i >= spins) return 0;
+    relax();
   }
 }
+
+static void await_turn(bs_pool *pool, uint64_t number) {
+  while (!is_over(pool, number, pool->spins)) {
+    uint32_t over = atomic_load(&pool->turns.value);
+    if ((int32_t)(over - (uint32_t)number) < 0) gate_sleep(&pool->turns, over);
+  }
+}
+
+/* Marks a thread busy if the job is still open. */
+static int enter(worker *self, uint32_t job_number) {
+  atomic_store(&self->busy, 1);
+  if (atomic_load(&self->pool->job_number.value) == job_number) return 1;
+  atomic_store(&self->busy, 0);
+  return 0;
+}
+
+static void leave(worker *self) { atomic_store_explicit(&self->busy, 0, memory_order_release); }
 
 static uint64_t blocks(const bs_launch *l) { return l->active ? l->x * l->y * l->z : 0; }
 
@@ -151,13 +192,6 @@ static void run_blocks(const bs_launch *l, uint64_t from, uint64_t to, void *sha
       }
     }
   }
-}
-
-static void run_share(const bs_launch *l, uint64_t total, uint32_t index, uint32_t threads,
-                      void *shared) {
-  uint64_t each = total / threads, rest = total % threads;
-  uint64_t from = each * index + (index < rest ? index : rest);
-  run_blocks(l, from, from + each + (index < rest), shared);
 }
 
 /* A caller may have changed rounding or denormal handling; results must not depend on it. */
@@ -184,48 +218,114 @@ static void tap_all(const job *j, uint64_t round) {
     memcpy(j->taps[i].sink + round * j->taps[i].bytes, j->taps[i].source, j->taps[i].bytes);
 }
 
-/* What was last run and not yet seen by every thread. */
-typedef enum { NOTHING, NARROW, WIDE } pending;
-
-static pending run_launch(bs_pool *pool, const bs_launch *l, uint32_t index, pending before) {
-  uint64_t total = blocks(l);
-  if (total == 0) return before;
-  if (total == 1) {
-    if (before == WIDE) barrier(pool);
-    if (index == 0) run_blocks(l, 0, 1, pool->workers[0].shared);
-    return NARROW;
+/* Claims the next chunk of a thread's share of a turn; the number of blocks, from `*from` on. */
+static uint64_t claim(const bs_pool *pool, uint32_t owner, const turn *t, uint64_t *from) {
+  uint64_t each = t->total / pool->threads, rest = t->total % pool->threads;
+  uint64_t size = each + (owner < rest);
+  uint64_t chunk_size = (size + CHUNKS - 1) / CHUNKS;
+  _Atomic uint64_t *share = &pool->workers[owner].share;
+  uint64_t seen = atomic_load(share);
+  for (;;) {
+    uint64_t last = seen >> CHUNK_BITS;
+    uint64_t chunk = last == t->number ? seen & ((1u << CHUNK_BITS) - 1) : 0;
+    uint64_t start = chunk * chunk_size;
+    if (last > t->number || start >= size) return 0;
+    if (atomic_compare_exchange_weak(share, &seen, t->number << CHUNK_BITS | (chunk + 1))) {
+      *from = each * owner + (owner < rest ? owner : rest) + start;
+      return size - start < chunk_size ? size - start : chunk_size;
+    }
   }
-  if (before != NOTHING) barrier(pool);
-  run_share(l, total, index, pool->threads, pool->workers[index].shared);
-  return WIDE;
 }
 
-static void run_shared(bs_pool *pool, uint32_t index) {
-  const job *j = &pool->job;
-  uint32_t mode = float_mode_default();
-  pending before = NOTHING;
-  for (uint64_t round = 0; round < j->repeat; round++) {
-    for (uint64_t i = 0; i < j->count; i++)
-      before = run_launch(pool, &j->launches[i], index, before);
-    if (j->tap_count == 0) continue;
-    if (before == WIDE) barrier(pool);
-    if (index == 0) tap_all(j, round);
-    before = NARROW;
+/* Runs what is left of a thread's share; whether there was any. */
+static int run_share(worker *self, uint32_t owner, const turn *t) {
+  bs_pool *pool = self->pool;
+  uint64_t from, count, ran = 0;
+  while ((count = claim(pool, owner, t, &from)) > 0) {
+    if (t->launch == NULL)
+      tap_all(&pool->job, t->round);
+    else
+      run_blocks(t->launch, from, from + count, self->shared);
+    ran += count;
   }
-  /* the last one: after it no thread but the caller looks at the job again */
-  barrier(pool);
-  float_mode_restore(mode);
+  if (ran > 0 && atomic_fetch_add(&pool->ran, ran) + ran == t->ran_after) gate_open(&pool->turns);
+  return ran > 0;
+}
+
+/* Runs what is left of the other threads' shares; whether there was any. */
+static int help(worker *self, const turn *t) {
+  int helped = 0;
+  for (uint32_t i = 1; i < self->pool->threads; i++)
+    helped |= run_share(self, (self->index + i) % self->pool->threads, t);
+  return helped;
+}
+
+/* Sees a turn through to its end, helping where others lag; whether the job is still open. */
+static int finish_turn(worker *self, uint32_t job_number, const turn *t) {
+  while (!is_over(self->pool, t->number, SPINS_BEFORE_HELPING)) {
+    if (!enter(self, job_number)) return 0;
+    int helped = help(self, t);
+    leave(self);
+    if (!helped) {
+      await_turn(self->pool, t->number);
+      return 1;
+    }
+  }
+  return 1;
+}
+
+/* Walks the list of the open job; the last turn seen. */
+static turn walk(worker *self, uint32_t job_number) {
+  bs_pool *pool = self->pool;
+  turn t = {0};
+  if (!enter(self, job_number)) return t;
+  const job j = pool->job;
+  t.number = pool->turns_before;
+  t.ran_after = pool->ran_before;
+  leave(self);
+  for (t.round = 0; t.round < j.repeat; t.round++) {
+    for (uint64_t i = 0; i <= j.count; i++) {
+      if (!enter(self, job_number)) return t;
+      t.launch = i < j.count ? &j.launches[i] : NULL;
+      t.total = t.launch ? blocks(t.launch) : j.tap_count > 0;
+      if (t.total > 0) {
+        t.number++;
+        t.ran_after += t.total;
+        run_share(self, self->index, &t);
+      }
+      leave(self);
+      if (t.total > 0 && !finish_turn(self, job_number, &t)) return t;
+    }
+  }
+  return t;
+}
+
+/* Ends the job: from here on no thread looks at its list. */
+static void close_job(bs_pool *pool) {
+  atomic_fetch_add(&pool->job_number.value, 1);
+  for (uint32_t i = 1; i < pool->threads; i++)
+    for (uint32_t spins = 0; atomic_load(&pool->workers[i].busy); spins++)
+      if (spins < pool->spins)
+        relax();
+      else
+        sched_yield();
+}
+
+static void run_shared(bs_pool *pool) {
+  gate_open(&pool->job_number);
+  turn last = walk(&pool->workers[0], atomic_load(&pool->job_number.value));
+  close_job(pool);
+  pool->turns_before = last.number;
+  pool->ran_before = last.ran_after;
 }
 
 static void run_alone(bs_pool *pool) {
   const job *j = &pool->job;
-  uint32_t mode = float_mode_default();
   for (uint64_t round = 0; round < j->repeat; round++) {
     for (uint64_t i = 0; i < j->count; i++)
       run_blocks(&j->launches[i], 0, blocks(&j->launches[i]), pool->workers[0].shared);
     tap_all(j, round);
   }
-  float_mode_restore(mode);
 }
 
 static int is_shared(const bs_pool *pool) {
@@ -238,25 +338,25 @@ static int is_shared(const bs_pool *pool) {
 static void *work(void *argument) {
   worker *self = argument;
   bs_pool *pool = self->pool;
-  uint32_t seen = 0;
+  uint32_t number = 0;
+  float_mode_default();
   for (;;) {
-    gate_pass(&pool->posted, seen, pool->spins);
-    seen++;
-    if (pool->stop) return NULL;
-    run_shared(pool, self->index);
+    number = gate_next(&pool->job_number, number, pool->spins);
+    if (atomic_load(&pool->stop)) return NULL;
+    if (number % 2) walk(self, number);
   }
 }
 
 int bs_replay(bs_pool *pool, const bs_launch *launches, uint64_t count, uint64_t repeat,
               const bs_tap *taps, uint64_t tap_count) {
   if (pool->pid != getpid()) return BS_FORKED;
+  uint32_t mode = float_mode_default();
   pool->job = (job){launches, count, repeat, taps, tap_count};
-  if (is_shared(pool)) {
-    gate_open(&pool->posted);
-    run_shared(pool, 0);
-  } else {
+  if (is_shared(pool))
+    run_shared(pool);
+  else
     run_alone(pool);
-  }
+  float_mode_restore(mode);
   return BS_OK;
 }
 
@@ -293,8 +393,8 @@ static int start(worker *self) {
 
 void bs_pool_close(bs_pool *pool) {
   if (pool->pid == getpid()) {
-    pool->stop = 1;
-    gate_open(&pool->posted);
+    atomic_store(&pool->stop, 1);
+    gate_open(&pool->job_number);
     for (uint32_t i = 1; i < pool->threads; i++) pthread_join(pool->workers[i].thread, NULL);
   }
   for (uint32_t i = 0; i < pool->threads; i++) free(pool->workers[i].shared);
@@ -304,14 +404,16 @@ void bs_pool_close(bs_pool *pool) {
 
 /* A pool of `threads` threads; thread i > 0 is pinned to cpus[i] where that is not negative. */
 bs_pool *bs_pool_open(uint32_t threads, const int32_t *cpus, uint32_t spins) {
-  bs_pool *pool = aligned_alloc(LINE, (sizeof *pool + LINE - 1) / LINE * LINE);
-  worker *workers = calloc(threads, sizeof *workers);
+  bs_pool *pool = aligned_alloc(LINE, sizeof *pool);
+  worker *workers = aligned_alloc(LINE, threads * sizeof *workers);
   if (pool == NULL || workers == NULL) {
     free(pool);
     free(workers);
     return NULL;
   }
   memset(pool, 0, sizeof *pool);
+  memset(workers, 0, threads * sizeof *workers);
+  workers[0].pool = pool;
   pool->workers = workers;
   pool->threads = 1;
   pool->spins = spins;

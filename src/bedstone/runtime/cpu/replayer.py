@@ -25,8 +25,7 @@ _MAX_THREADS = 1024
 def build_replayer(cache: Path) -> Path:
     """The compiled replayer, from `cache` where it lies there.
 
-    Raises:
-        TargetError: The machine has no C compiler.
+    Raises `TargetError`: the machine has no C compiler.
     """
     with as_file(files("bedstone.runtime.cpu").joinpath("replay.c")) as source:
         return compile_shared([source], flags=_FLAGS, cache=cache, compiler=find_compiler())
