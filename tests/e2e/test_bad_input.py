@@ -40,9 +40,9 @@ def edited(checkpoint: Path, **changes: object) -> Path:
 
 
 def test_a_truncated_gguf(tmp_path):
-    data = resolve(REFERENCE).open("rb").read(3_000_000)
     path = tmp_path / "cut.gguf"
-    path.write_bytes(data)
+    with resolve(REFERENCE).open("rb") as whole:
+        path.write_bytes(whole.read(3_000_000))
     refused(path, tmp_path / "cache", "cut.gguf")
 
 
@@ -110,4 +110,5 @@ def test_a_package_whose_checkpoint_was_changed(checkpoint, tmp_path):
     assert run_cli(["compile", str(checkpoint), "-o", str(out)], cache).code == 0
     shutil.rmtree(checkpoint)
     write_tiny("llama-tied", checkpoint)
+    write_tokenizer(checkpoint)
     run_cli(["run", str(out), "--prompt", "b"], cache).require_one_line("identity")

@@ -16,7 +16,7 @@ from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import ContextOption, Numerics, NumericsOption, TargetOption
 from bedstone.cli.progress import Stages
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, CapacityError, WeightError
 
 if TYPE_CHECKING:
     from bedstone.build.compile import Package
@@ -99,6 +99,7 @@ def command(
         template = opened.chat_template
         choices = Choices(text, template is not None if chat is None else chat, max_tokens)
         ids = _prompt_ids(opened, choices)
+        _require_room(ids, package)
         session = load(
             package.path,
             threads=threads,
@@ -128,7 +129,13 @@ def _package(
 
     if (Path(reference) / LOCK).is_file():
         package = read_package(Path(reference))
-        return open_checkpoint(package.lock.checkpoint), package
+        opened = open_checkpoint(package.lock.checkpoint)
+        if opened.identity != package.lock.identity:
+            raise WeightError(
+                f"checkpoint `{opened.reference}` is not the one `{reference}` was compiled from: "
+                f"expected identity {package.lock.identity}, found {opened.identity}"
+            )
+        return opened, package
     opened = open_checkpoint(reference)
     request = Request(opened, options, cache_directory(), target)
     return opened, cached_package(request, stages.begin)
@@ -148,6 +155,18 @@ def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
     messages = [{"role": "user", "content": choices.prompt}]
     now = datetime.now(UTC).astimezone()
     return opened.tokenizer.encode(template.render(messages, now=now), special=True)
+
+
+def _require_room(ids: list[int], package: "Package") -> None:
+    """Refuse a prompt no sequence of the package can hold, before weights are touched.
+
+    Raises:
+        CapacityError: It is too long.
+    """
+    if len(ids) > package.lock.context:
+        raise CapacityError(
+            f"the prompt has {len(ids)} tokens, the context holds {package.lock.context}"
+        )
 
 
 def _generate(
@@ -177,7 +196,7 @@ def _generate(
                 print(pieces[-1], end="", flush=True)
     finally:
         pieces.append(stream.finish())
-        if echo:
+        if echo and tokens:
             print(pieces[-1], flush=True)
     return Outcome(
         text="".join(pieces),
