@@ -1,53 +1,48 @@
-"""The attention block: projections, optional norms of each head, rotation, cache, attention.
+"""The attention block: projections, optional norms of each head, rotation, cache, attention."""
 
-Most functions take `own`, which ends the names of what belongs to one sequence: "" in a step of one
-sequence, `.{i}` in a batch.
-"""
-
-from bedstone.graph.step import AtParam, Attention, Fixed, Out, Ref, Rope, Row, Set, Table
+from bedstone.graph.step import AtParam, Attention, Out, Ref, Rope, Set
 from bedstone.models.body import Body
+from bedstone.models.sequences import Rows, each_sequence
 
 
 def attention(body: Body, layer: int, x: Ref, *, head_norm: bool) -> Ref:
     """Attention of the normed stream `x`, projected back to the model's width."""
-    config, name = body.config, f"model.layers.{layer}.self_attn"
-    q_width, kv_width = config.heads * config.head_dim, config.kv_heads * config.head_dim
-    qkv = tuple(
-        body.project(f"l{layer}.{r}", x, f"{name}.{r}_proj", width, bias=config.attention_bias)
-        for r, width in (("q", q_width), ("k", kv_width), ("v", kv_width))
-    )
-    if body.build.form == "batch":
-        attended = _each_sequence(body, layer, qkv, head_norm=head_norm)
-    else:
-        attended = _one_sequence(body, layer, "", qkv, head_norm=head_norm)
-    bias = config.attention_out_bias
-    return body.project(f"l{layer}.o", attended, f"{name}.o_proj", config.hidden, bias=bias)
+    q = project_heads(body, layer, "q", x, body.config.heads)
+    return output(body, layer, attend(body, layer, x, q, head_norm=head_norm))
 
 
-def _each_sequence(body: Body, layer: int, qkv: tuple[Ref, ...], *, head_norm: bool) -> Ref:
-    """A sequence a row: its own rows taken, attended in its own tables, and put back together."""
-    build, width = body.build, body.config.heads * body.config.head_dim
-    rows = build.table(Table(f"l{layer}.rows", build.rows, width, scratch=True))
-    for i in range(build.rows):
-        row = tuple(
-            build.add(Row(x, Out(f"l{layer}.{role}.{i}"), Fixed(i)))
-            for role, x in zip("qkv", qkv, strict=True)
-        )
-        attended = _one_sequence(body, layer, f".{i}", row, head_norm=head_norm)
-        rows = build.add(Set(rows, attended, Out(f"l{layer}.rows@{i + 1}"), Fixed(i)))
-    return rows
+def project_heads(body: Body, layer: int, role: str, x: Ref, heads: int) -> Ref:
+    """The queries, keys or values of `x`."""
+    config, weight = body.config, f"model.layers.{layer}.self_attn.{role}_proj"
+    width = heads * config.head_dim
+    return body.project(f"l{layer}.{role}", x, weight, width, bias=config.attention_bias)
 
 
-def _one_sequence(
-    body: Body, layer: int, own: str, qkv: tuple[Ref, ...], *, head_norm: bool
-) -> Ref:
+def attend(body: Body, layer: int, x: Ref, q: Ref, *, head_norm: bool) -> Ref:
+    """Attention of the queries `q` to keys and values of `x` and of the rows before."""
+    config = body.config
+    k, v = (project_heads(body, layer, role, x, config.kv_heads) for role in "kv")
+
+    def one_sequence(own: str, rows: Rows) -> Ref:
+        return _attend(body, layer, own, rows, head_norm=head_norm)
+
+    width = config.heads * config.head_dim
+    return each_sequence(body, layer, {"q": q, "k": k, "v": v}, width, one_sequence)
+
+
+def output(body: Body, layer: int, x: Ref) -> Ref:
+    """The heads' results, projected back to the model's width."""
+    config, weight = body.config, f"model.layers.{layer}.self_attn.o_proj"
+    return body.project(f"l{layer}.o", x, weight, config.hidden, bias=config.attention_out_bias)
+
+
+def _attend(body: Body, layer: int, own: str, rows: Rows, *, head_norm: bool) -> Ref:
     """Normed and rotated queries and keys; keys and values cached; the queries' attention."""
     config, pos = body.config, body.build.param(f"pos{own}")
-    q, k, v = qkv
-    q = _turned(body, layer, "q", q, own, head_norm=head_norm)
-    k = _turned(body, layer, "k", k, own, head_norm=head_norm)
+    q = _turned(body, layer, "q", rows["q"], own, head_norm=head_norm)
+    k = _turned(body, layer, "k", rows["k"], own, head_norm=head_norm)
     keys = _cached(body, layer, "k", k, own)
-    values = _cached(body, layer, "v", v, own)
+    values = _cached(body, layer, "v", rows["v"], own)
     return body.build.add(
         Attention(
             q,

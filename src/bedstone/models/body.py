@@ -45,8 +45,8 @@ class Body:
 
     def norm(self, out: str, x: Ref, weight: str, unit: int) -> Ref:
         """Norm each `unit` values of `x` by the vector `{weight}.weight`."""
-        w = self.const(f"{weight}.weight", unit)
-        return self.build.add(Norm(x, w, Out(out), self.config.norm_eps, unit))
+        config, w = self.config, self.const(f"{weight}.weight", unit)
+        return self.build.add(Norm(x, w, Out(out), config.norm_eps, unit, config.norm_plus_one))
 
     def table(self, name: str, width: int) -> Ref:
         """Declare a carried table of as many rows as the caller reserves."""

@@ -1,10 +1,13 @@
 """The Llama family: Llama, Mistral (a sliding window), SmolLM2, Qwen2 (biases on q, k, v)."""
 
+from functools import partial
+
 from bedstone.graph.step import Ref
+from bedstone.models.attention import attention
 from bedstone.models.blocks import decoder
 from bedstone.models.body import Body
 
 
 def llama(body: Body) -> tuple[Ref, Ref]:
     """The logits and next tokens of one step."""
-    return decoder(body, head_norm=False)
+    return decoder(body, partial(attention, head_norm=False))
