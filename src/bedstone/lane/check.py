@@ -9,6 +9,7 @@ from bedstone.graph.refs import reads
 from bedstone.graph.step import ArgMax, AtParam, Attention, Op, Rope, Set, StepGraph
 from bedstone.lane.errors import ChunkLengthError, OpError, UnknownRuleError
 from bedstone.lane.facts import Facts
+from bedstone.lane.link import LINKED
 from bedstone.lane.schedule import MAX_CHUNK, Numerics
 
 
@@ -38,15 +39,14 @@ def require_lowerable(facts: Facts) -> None:
 
 def _problems(op: Op, facts: Facts) -> Iterator[str]:
     """A carried table is paged, so only attention reads it; a scratch table is plain memory."""
+    if type(op) not in LINKED:
+        yield f"no lane has a launch for a {type(op).__name__}"
+        return
     match op:
-        case Set(table=table, at=AtParam(param=param)) if facts.scratch(table):
-            yield f"writes scratch `{table}` where `{param}` says; its rows are literal"
-        case Attention(k=k, v=v):
-            if k == v:
-                yield "reads values out of keys, for which no lane has a launch"
-            yield from (f"attends `{n}`, which is scratch" for n in (k, v) if facts.scratch(n))
-        case Set(column=int()):
-            yield "writes part of a row, for which no lane has a launch"
+        case Set():
+            yield from _set_problems(op, facts)
+        case Attention():
+            yield from _attention_problems(op, facts)
         case Rope(offset=offset) if offset:
             yield "turns values inside a head, for which no lane has a launch"
         case ArgMax(x=x):
@@ -55,6 +55,25 @@ def _problems(op: Op, facts: Facts) -> Iterator[str]:
             yield from (f"advances `{name}`, which is no param" for name in missing)
         case _:
             pass
-    for name in set(reads(op)) & facts.storage.keys():
+    for name in sorted(set(reads(op)) & facts.storage.keys()):
         if not (facts.scratch(name) or isinstance(op, Attention | Set)):
             yield f"reads `{name}`, a carried table, which only an attention may"
+
+
+def _set_problems(op: Set, facts: Facts) -> Iterator[str]:
+    if op.column is not None:
+        yield "writes part of a row, for which no lane has a launch"
+    if isinstance(op.at, AtParam) and facts.scratch(op.table):
+        yield f"writes scratch `{op.table}` where `{op.at.param}` says; its rows are literal"
+    if op.x in facts.storage and not facts.scratch(op.x):
+        yield f"reads `{op.x}`, a carried table, which only an attention may"
+
+
+def _attention_problems(op: Attention, facts: Facts) -> Iterator[str]:
+    if op.k == op.v:
+        yield "reads values out of keys, for which no lane has a launch"
+    for name in (op.k, op.v):
+        if name not in facts.storage or facts.scratch(name):
+            yield f"attends `{name}`, which is no carried table"
+    if op.q in facts.storage and not facts.scratch(op.q):
+        yield f"reads `{op.q}` as a query, a carried table"

@@ -1,6 +1,7 @@
 """Links: the launches each op that the optimizer leaves takes.
 
-`link` is total: every step op and every fused class has a row. Results are first linked to be
+`link` is total over what a checked graph becomes: every class of `LINKED` and every fused class.
+Results are first linked to be
 written as f32; which forms they really take is decided once all their readers are known.
 """
 
@@ -187,3 +188,6 @@ _LINKS: dict[type, Callable[[Any, Any, Facts], Launch]] = {
     classes.AddNorm: _add_norm,
     classes.Glu: _glu,
 }
+
+LINKED: frozenset[type] = frozenset({*_LINKS, step.Rope})
+"""The classes of op that have a launch."""

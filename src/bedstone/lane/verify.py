@@ -47,10 +47,24 @@ def _buffers(schedule: Schedule, facts: Facts) -> Iterator[str]:
         value = facts.values.get(name)
         if value is None or (value.rows, value.width, value.dtype) != _shape(buffer):
             yield f"buffer `{name}` has another shape than its tensor"
+        yield from _viewed(buffer, schedule)
         for slot, nbytes in _slots(buffer):
             placed = slot.offset >= 0 and slot.end <= schedule.arena_bytes
             if slot.nbytes != nbytes or slot.offset % ALIGN or not placed:
                 yield f"buffer `{name}` lies at {slot.offset} in {slot.nbytes} bytes, not {nbytes}"
+
+
+def _viewed(buffer: Buffer, schedule: Schedule) -> Iterator[str]:
+    """A view lies within a tensor that is no view and has no values of its own."""
+    if buffer.view_of is None:
+        if buffer.offset:
+            yield f"buffer `{buffer.tensor}` starts at {buffer.offset}, but is no view"
+        return
+    whole = schedule.buffers.get(buffer.view_of)
+    if buffer.f32 is not None or whole is None or whole.view_of is not None:
+        yield f"buffer `{buffer.tensor}` is no proper view of `{buffer.view_of}`"
+    elif not 0 <= buffer.offset <= whole.rows * whole.width - buffer.rows * buffer.width:
+        yield f"buffer `{buffer.tensor}` reaches out of `{buffer.view_of}`"
 
 
 def _shape(buffer: Buffer) -> tuple[int, int, str]:

@@ -156,7 +156,8 @@ class ScheduleOracle:
 
     def _quantize(self, x: Array, into: tuple[Array, Array, Array]) -> None:
         codes, scales, sums = into
-        codes[:], scales[:] = quantize(x)
+        with np.errstate(invalid="ignore"):  # unwritten memory: the scale carries its NaN on
+            codes[:], scales[:] = quantize(x)
         sums[:] = codes.reshape(*sums.shape, QBLOCK).sum(axis=-1, dtype=np.int32)
 
     def _start(self, at: RowSel, rows: int) -> int:

@@ -1,0 +1,246 @@
+"""`plan` as a whole: what it makes of real shapes, that it repeats itself, and what it refuses."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bedstone.checkpoint.config import ModelConfig
+from bedstone.errors import CallerError, TargetError
+from bedstone.graph.parse import parse
+from bedstone.lane.census import census
+from bedstone.lane.errors import OpError
+from bedstone.lane.facts import Knobs
+from bedstone.lane.launch import ArgMax, Attention, Rope
+from bedstone.lane.plan import RULES, plan
+from bedstone.lane.sizing import attended_span, split_count
+from bedstone.models import step_graph
+from lane_graphs import (
+    CPU,
+    LLAMA,
+    LLAMA_1B,
+    QWEN3,
+    QWEN3_4B,
+    AnyShim,
+    graph_of,
+    kinds,
+    lowered,
+    without,
+)
+
+DECODE = {
+    "embed": 1, "norm": 1, "add_norm": 2, "gemv_parts": 1, "rope_parts": 1, "attention": 1,
+    "gemv": 2, "glu": 1, "argmax": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "fused", "unfused", "apart"),
+    [(LLAMA_1B, 132, 292, 197), (QWEN3_4B, 292, 724, 437)],
+    ids=["llama-3.2-1b", "qwen3-4b"],
+)
+def test_launches_of_a_decode_step(
+    model: ModelConfig, fused: int, unfused: int, apart: int
+) -> None:
+    """Eight a layer and four: the counts of the fused, unfused and quantized-apart step."""
+    graph = graph_of(model, "decode", "q4_0", capacity=4096)
+    schedule = lowered(graph, "quantized")
+    per_layer = {k: n * model.layers for k, n in DECODE.items() if k not in {"embed", "argmax"}}
+    ends = {"embed": 1, "argmax": 1, "norm": 1, "gemv": per_layer["gemv"] + 1}
+    assert kinds(schedule) == per_layer | ends
+    assert len(schedule.steps) == fused
+    assert not schedule.misses
+    assert len(lowered(graph, held=RULES).steps) == unfused
+    assert len(lowered(graph, "quantized", knobs=Knobs(fuse_quant=False)).steps) == apart
+
+
+def test_launches_of_the_other_forms() -> None:
+    """A chunk's products stay apart above eight rows; a batch runs its sequences one by one."""
+    model, formats = LLAMA_1B, graph_of(LLAMA_1B, "decode", "q4_0", capacity=512)
+    chunk = step_graph(
+        model,
+        "chunk",
+        formats={name: const.format for name, const in formats.consts.items()},
+        rows=512,
+        capacity=512,
+        row_param="tokens",
+    )
+    assert len(lowered(chunk, "quantized").steps) == 10 * model.layers + 6
+    batch = lowered(graph_of(model, "batch", "q4_0", capacity=512), "quantized")
+    assert kinds(batch)["attention"] == 3 * model.layers
+
+
+def test_a_census_counts_every_launch() -> None:
+    schedule = lowered(graph_of(QWEN3, "chunk"), held=("glu", "rope_parts"))
+    counts = census(schedule)
+    assert sum(counts.values()) == len(schedule.steps)
+    assert {"rope", "silu", "mul", "take_row"} <= counts.keys()
+
+
+def test_qwen3_4b_is_planned_in_under_two_seconds() -> None:
+    graph = graph_of(QWEN3_4B, "decode", "q4_0", capacity=4096)
+    start = time.process_time()
+    lowered(graph, "quantized")
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("form", ["decode", "chunk", "batch"])
+def test_the_same_graph_gives_the_same_schedule(form: str) -> None:
+    graph = graph_of(QWEN3, form)
+    first, again = lowered(graph, "quantized"), lowered(graph, "quantized")
+    assert repr(first) == repr(again)
+    shuffled = replace(
+        graph,
+        consts=dict(reversed(graph.consts.items())),
+        tables=dict(reversed(graph.tables.items())),
+        values=dict(reversed(graph.values.items())),
+    )
+    other = lowered(shuffled, "quantized")
+    assert repr(other.steps) == repr(first.steps)
+    assert repr(other.buffers) == repr(first.buffers)
+    assert other.fusions == first.fusions
+
+
+@pytest.mark.parametrize("form", ["decode", "chunk", "batch"])
+def test_a_lane_with_every_launch_takes_no_more_than_the_cpu(form: str) -> None:
+    graph = graph_of(QWEN3, form)
+    assert len(lowered(graph, shim=AnyShim()).steps) <= len(lowered(graph).steps)
+
+
+def test_the_step_closes_by_advancing_each_sequence() -> None:
+    last = lowered(graph_of(LLAMA, "batch")).steps[-1].launch
+    assert isinstance(last, ArgMax)
+    assert [(a.token, a.pos, a.item) for a in last.advances] == [
+        ("token", "pos.0", 0),
+        ("token", "pos.1", 1),
+        ("token", "pos.2", 2),
+    ]
+
+
+def test_a_chunk_seeds_the_decode_step() -> None:
+    last = lowered(graph_of(LLAMA, "chunk")).steps[-1].launch
+    assert isinstance(last, ArgMax)
+    assert [(a.token, a.pos, a.item) for a in last.advances] == [("token", "pos", 0)]
+
+
+def test_rows_that_a_param_counts_are_named() -> None:
+    schedule = lowered(graph_of(LLAMA, "chunk"))
+    turns = [step.launch for step in schedule.steps if isinstance(step.launch, Rope)]
+    assert {schedule.row_count(launch.rows) for launch in turns} == {"tokens"}
+    assert schedule.row_count(1) == 1
+
+
+def test_a_span_is_the_cache_or_the_window() -> None:
+    assert attended_span(4096, None) == 4096
+    assert attended_span(4096, 512) == 512
+    assert attended_span(256, 512) == 256
+
+
+@pytest.mark.parametrize(
+    ("span", "tiles", "splits"),
+    [(4096, 8, 16), (4096, 64, 3), (4096, 132, 1), (512, 8, 2), (100, 8, 1)],
+)
+def test_pieces_fill_the_device_but_stay_long(span: int, tiles: int, splits: int) -> None:
+    assert split_count(span, tiles, Knobs(target_blocks=132)) == splits
+
+
+def test_a_lane_of_many_blocks_splits_an_attention() -> None:
+    graph = graph_of(LLAMA, "decode", capacity=4096)
+    schedule = lowered(graph, shim=AnyShim(), knobs=Knobs(target_blocks=16))
+    splits = {s.launch.splits for s in schedule.steps if isinstance(s.launch, Attention)}
+    assert splits == {8}
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+REFUSED = {
+    "a cache read by a product": (
+        "c = row(x=K@1, at=fixed(row=0))",
+        "op 2 (`c`): reads `K@1`, a carried table, which only an attention may",
+    ),
+    "scratch written at a param": (
+        "c = set(table=S, x=x, at=atparam(param=pos))",
+        "op 2 (`c`): writes scratch `S` where `pos` says; its rows are literal",
+    ),
+    "scratch attended": (
+        "c = attention(q=x, k=K@1, v=S, pos=pos, heads=1, groups=1, dk=64, dv=64, scale=1.0)",
+        "op 2 (`c`): attends `S`, which is no carried table",
+    ),
+    "a class without a launch": (
+        "c = l2norm(x=x, eps=1e-05, unit=64)",
+        "op 2 (`c`): no lane has a launch for a L2Norm",
+    ),
+    "values out of keys": (
+        "c = attention(q=x, k=K@1, v=K@1, pos=pos, heads=1, groups=1, dk=64, dv=64, scale=1.0)",
+        "op 2 (`c`): reads values out of keys, for which no lane has a launch",
+    ),
+    "part of a row written": (
+        "c = set(table=S, x=x, at=fixed(row=0), column=0)",
+        "op 2 (`c`): writes part of a row, for which no lane has a launch",
+    ),
+}
+
+TEXT = """\
+graph(model=t, form=decode, rows=1, params=({params}), outputs=(next,))
+E = const(format=f32, shape=(96, 64))
+K = table(capacity=8, width=64)
+S = table(capacity=8, width=64, scratch=true)
+token = carried(rows=1)
+x = embed(ids=token, table=E)
+{body}
+logits = linear(x=x, w=E)
+next = argmax(x=logits)
+"""
+
+
+@pytest.mark.parametrize(("body", "message"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_no_lane_can_lower_is_refused_by_op(body: str, message: str) -> None:
+    body = f"K@1 = set(table=K, x=x, at=atparam(param=pos))\n{body}"
+    with pytest.raises(OpError) as refused:
+        lowered(parse(TEXT.format(params="pos,", body=body)))
+    assert str(refused.value) == message
+    assert refused.value.op == 2
+    assert refused.value.name == "c"
+
+
+def test_a_step_without_a_position_cannot_advance() -> None:
+    with pytest.raises(CallerError, match=r"op 2 \(`next`\): advances `pos`, which is no param"):
+        lowered(parse(TEXT.format(params="n,", body="")))
+
+
+def test_an_op_without_a_launch_is_named() -> None:
+    with pytest.raises(TargetError) as refused:
+        lowered(graph_of(LLAMA, "decode"), shim=without("norm"))
+    assert str(refused.value) == "op 1 (`l0.n`) has no launch: taken away"
+
+
+def test_a_format_without_kernels_is_named() -> None:
+    graph = graph_of(LLAMA, "decode")
+    with pytest.raises(TargetError, match="no launch: taken away"):
+        lowered(graph, shim=without("linear_q8_0", "parts3_q8_0_rows"))
+
+
+def test_unknown_numerics_are_refused() -> None:
+    numerics: Any = "fast"
+    with pytest.raises(CallerError, match="`fast` is none of precise, quantized"):
+        plan(graph_of(LLAMA, "decode"), numerics=numerics, shim=CPU)
+
+
+def test_a_chunk_too_long_is_refused() -> None:
+    graph = graph_of(LLAMA, "chunk", capacity=1024)
+    long = step_graph(
+        LLAMA,
+        "chunk",
+        formats={name: const.format for name, const in graph.consts.items()},
+        rows=513,
+        capacity=1024,
+    )
+    with pytest.raises(CallerError, match=r"a chunk of 513 rows is too long: .* up to 512"):
+        lowered(long)
+
+
+def test_a_graph_that_is_not_legal_is_refused() -> None:
+    graph = graph_of(LLAMA, "decode")
+    with pytest.raises(CallerError, match="is not legal"):
+        lowered(replace(graph, ops=graph.ops[1:]))
