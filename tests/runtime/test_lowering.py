@@ -9,7 +9,7 @@ from bedstone.errors import CallerError
 from bedstone.runtime.image import Linker, build_image
 from bedstone.runtime.lower import lower
 from bedstone.runtime.program import LoadedProgram
-from bedstone.spec.codec import parse
+from bedstone.spec.codec import parse, parse_value
 from bedstone.spec.expr import ExprError
 from bedstone.spec.manifest import (
     I32,
@@ -34,6 +34,7 @@ from bedstone.spec.manifest import (
     When,
 )
 from conformance_cases import ACCEPTED, accepted_text
+from fuzz.generator import draw_manifest
 from runtime_reference import Walk, read_capture
 
 RANKS = {"tp": 1, "ep": 0, "dp": 0, "pp": 0}
@@ -88,6 +89,13 @@ def test_every_program_of_the_accepted_manifests(name):
     manifest = parse(accepted_text(name).encode())
     for program in manifest.programs:
         compare(manifest, program, assignments(manifest, np.random.default_rng(7)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_program_of_random_manifests(seed):
+    manifest = parse_value(draw_manifest(seed))
+    for program in manifest.programs:
+        compare(manifest, program, assignments(manifest, np.random.default_rng(seed)))
 
 
 exprs = st.recursive(
