@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bedstone.build.compile import Package, Request, compile_checkpoint
-from bedstone.build.plan import Options
+from bedstone.build.compile import compile_checkpoint
+from bedstone.build.request import Options, Package, Request
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.runtime.session import Session
 

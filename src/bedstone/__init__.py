@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from bedstone.build.api import compile, plan
-    from bedstone.build.compile import Package
+    from bedstone.build.api import compile, plan  # noqa: A004
+    from bedstone.build.request import Package
     from bedstone.errors import (
         BedstoneError,
         CallerError,
@@ -36,7 +36,7 @@ _MODULES = {
     "Fault": "bedstone.spec.fault",
     "KernelError": "bedstone.errors",
     "ManifestError": "bedstone.errors",
-    "Package": "bedstone.build.compile",
+    "Package": "bedstone.build.request",
     "Schedule": "bedstone.lane.schedule",
     "Session": "bedstone.runtime.session",
     "TargetError": "bedstone.errors",

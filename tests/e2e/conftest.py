@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from bedstone.build.compile import Package
+from bedstone.build.request import Package
 from letters import write_tokenizer
 from packages import compiled
 from reference_reader import AVAILABLE, reference_reader

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from bedstone.build.compile import Package, Request, compile_checkpoint
-from bedstone.build.plan import Options, plan_form
+from bedstone.build.compile import compile_checkpoint
+from bedstone.build.plan import plan_form
+from bedstone.build.request import Options, Package, Request
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.graph.step import FormName
 from bedstone.lane.schedule import Numerics, Schedule

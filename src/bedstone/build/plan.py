@@ -1,49 +1,15 @@
 """From an open checkpoint to schedules and a manifest: the pure half of a compile."""
 
-from dataclasses import dataclass
-
 from bedstone.build.emit import Emission, Forms, Naming, emit
+from bedstone.build.request import Options, served_context
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.names import expected_tensors
-from bedstone.errors import CallerError
 from bedstone.graph.step import FormName, StepGraph
 from bedstone.lane.cpu import CpuShim
 from bedstone.lane.plan import plan as lower
-from bedstone.lane.schedule import MAX_CHUNK, Numerics, Schedule
+from bedstone.lane.schedule import MAX_CHUNK, Schedule
 from bedstone.library.catalog import cpu_kernels
 from bedstone.models import step_graph
-
-MOST_CONTEXT = 32768
-"""Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a caller chooses: how products are computed, and how many positions are served.
-
-    `context` None takes the checkpoint's own, at most `MOST_CONTEXT`; `held` names rules of the
-    lane to hold back.
-    """
-
-    numerics: Numerics = "quantized"
-    context: int | None = None
-    held: tuple[str, ...] = ()
-
-
-def served_context(checkpoint: Checkpoint, options: Options) -> int:
-    """The positions of the longest sequence.
-
-    Raises:
-        CallerError: `options` asks for none, or for more than the model has.
-    """
-    most = checkpoint.config.context
-    if options.context is None:
-        return min(most, MOST_CONTEXT)
-    if not 1 <= options.context <= most:
-        raise CallerError(
-            f"context {options.context}: `{checkpoint.reference}` serves 1 to {most} positions"
-        )
-    return options.context
 
 
 def plan_form(checkpoint: Checkpoint, form: FormName, options: Options) -> Schedule:

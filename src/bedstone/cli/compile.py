@@ -28,9 +28,9 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Compile a checkpoint for this machine: manifest, kernels, plan and lock in one directory."""
-    from bedstone.build.compile import Request, compile_checkpoint  # noqa: PLC0415
-    from bedstone.build.plan import Options  # noqa: PLC0415
-    from bedstone.checkpoint.reference import open_checkpoint  # noqa: PLC0415
+    from bedstone.build.compile import compile_checkpoint
+    from bedstone.build.request import Options, Request
+    from bedstone.checkpoint.reference import open_checkpoint
 
     opened = open_checkpoint(checkpoint)
     request = Request(opened, Options(numerics.value, context), cache_directory(), target)

@@ -19,8 +19,7 @@ from bedstone.cli.progress import Stages
 from bedstone.errors import CallerError, CapacityError, WeightError
 
 if TYPE_CHECKING:
-    from bedstone.build.compile import Package
-    from bedstone.build.plan import Options
+    from bedstone.build.request import Options, Package
     from bedstone.checkpoint.checkpoint import Checkpoint
     from bedstone.runtime.generate import Generator
 
@@ -88,14 +87,16 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a checkpoint on this machine and print what it answers."""
-    from bedstone.build.plan import Options as PlanOptions  # noqa: PLC0415
-    from bedstone.runtime.generate import Generator  # noqa: PLC0415
-    from bedstone.runtime.load import load  # noqa: PLC0415
+    from bedstone.build.request import Options as RequestOptions
+    from bedstone.runtime.generate import Generator
+    from bedstone.runtime.load import load
 
     began = perf_counter()
     text = sys.stdin.read() if prompt == "-" else prompt
     with Stages() as stages:
-        opened, package = _package(checkpoint, PlanOptions(numerics.value, context), target, stages)
+        opened, package = _package(
+            checkpoint, RequestOptions(numerics.value, context), target, stages
+        )
         template = opened.chat_template
         choices = Choices(text, template is not None if chat is None else chat, max_tokens)
         ids = _prompt_ids(opened, choices)
@@ -123,11 +124,11 @@ def _package(
     reference: str, options: "Options", target: str, stages: Stages
 ) -> "tuple[Checkpoint, Package]":
     """The checkpoint, open, and its package: the one named, or the one in the cache."""
-    from bedstone.build.compile import Request, cached_package, read_package  # noqa: PLC0415
-    from bedstone.checkpoint.reference import open_checkpoint  # noqa: PLC0415
-    from bedstone.spec.package import LOCK  # noqa: PLC0415
+    from bedstone.build.request import Request, is_package, read_package
+    from bedstone.checkpoint.reference import open_checkpoint
+    from bedstone.target.toolchain import find_compiler
 
-    if (Path(reference) / LOCK).is_file():
+    if is_package(Path(reference)):
         package = read_package(Path(reference))
         opened = open_checkpoint(package.lock.checkpoint)
         if opened.identity != package.lock.identity:
@@ -138,7 +139,13 @@ def _package(
         return opened, package
     opened = open_checkpoint(reference)
     request = Request(opened, options, cache_directory(), target)
-    return opened, cached_package(request, stages.begin)
+    cached = request.cached(find_compiler())
+    if is_package(cached):
+        return opened, read_package(cached)
+    # the planner is not worth importing for a package that is already there
+    from bedstone.build.compile import compile_checkpoint
+
+    return opened, compile_checkpoint(request, cached, stages.begin)
 
 
 def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
@@ -179,7 +186,7 @@ def _generate(
     echo: bool,
 ) -> Outcome:
     """Generate, streaming to stdout where `echo`; an interrupt ends the text where it is."""
-    from bedstone.checkpoint.tokenizer import Detokenizer  # noqa: PLC0415
+    from bedstone.checkpoint.tokenizer import Detokenizer
 
     stream = Detokenizer(opened.tokenizer)
     started = perf_counter()

@@ -1,0 +1,116 @@
+"""What a compile is asked for, and the name its package has in the cache.
+
+A second run only finds its package, so this module imports nothing of the planner.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bedstone.build.identity import package_key, sources_digest
+from bedstone.checkpoint.checkpoint import Checkpoint
+from bedstone.checkpoint.reference import PACKAGE_PREFIX
+from bedstone.errors import CallerError, TargetError
+from bedstone.spec.package import LOCK, Lock, parse_lock
+from bedstone.target.cpu import HARDWARE_SETS, choose, read_features
+from bedstone.target.toolchain import Compiler
+
+MOST_CONTEXT = 32768
+"""Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a caller chooses: how products are computed, and how many positions are served.
+
+    `context` None takes the checkpoint's own, at most `MOST_CONTEXT`; `held` names rules of the
+    lane to hold back.
+    """
+
+    numerics: Literal["precise", "quantized"] = "quantized"
+    context: int | None = None
+    held: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A compile to be made: the checkpoint, what for (`auto` is this machine), and how."""
+
+    checkpoint: Checkpoint
+    options: Options
+    cache: Path
+    target: str = "auto"
+
+    @property
+    def reference(self) -> str:
+        """The checkpoint's reference as it will still mean the same from another directory."""
+        if self.checkpoint.reference.startswith(PACKAGE_PREFIX):
+            return self.checkpoint.reference
+        return str(self.checkpoint.path.resolve())
+
+    @property
+    def hardware(self) -> str:
+        """The hardware set to compile for.
+
+        A set there is none of is a `CallerError`, one this machine cannot run a `TargetError`.
+        """
+        here = choose(read_features())
+        if self.target == "auto":
+            return here
+        names = [name for name, _ in HARDWARE_SETS]
+        if self.target not in names:
+            raise CallerError(f"no target `{self.target}`: expected `auto` or one of {names}")
+        if names.index(self.target) < names.index(here):
+            raise TargetError(
+                f"target `{self.target}` needs CPU features this machine lacks: it runs `{here}`"
+            )
+        return self.target
+
+    def cached(self, compiler: Compiler) -> Path:
+        """Where the cache keeps the package: a name made from all that decides its bytes."""
+        key = package_key(
+            self.checkpoint.identity,
+            self.reference,
+            self.hardware,
+            self.options.numerics,
+            ",".join(self.options.held),
+            str(served_context(self.checkpoint, self.options)),
+            compiler.identity,
+            sources_digest(),
+        )
+        return self.cache / "packages" / key
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A directory that holds a verified manifest, its kernels and a lock."""
+
+    path: Path
+    lock: Lock
+
+
+def served_context(checkpoint: Checkpoint, options: Options) -> int:
+    """The positions of the longest sequence; more than the model has is a `CallerError`."""
+    most = checkpoint.config.context
+    if options.context is None:
+        return min(most, MOST_CONTEXT)
+    if not 1 <= options.context <= most:
+        raise CallerError(
+            f"context {options.context}: `{checkpoint.reference}` serves 1 to {most} positions"
+        )
+    return options.context
+
+
+def is_package(directory: Path) -> bool:
+    """Whether a compile wrote `directory`."""
+    return (directory / LOCK).is_file()
+
+
+def read_package(directory: Path) -> Package:
+    """The package that a compile wrote into `directory`; a `CallerError` if none did."""
+    path = directory / LOCK
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CallerError(f"`{directory}` is no package: `{LOCK}` cannot be read") from error
+    return Package(directory, parse_lock(text, str(path)))
