@@ -29,12 +29,16 @@ class Ended:
             assert word in lines[0], self
 
 
+def environment(cache: Path) -> dict[str, str]:
+    """This process's environment with the source on the path and a cache of its own."""
+    return {**os.environ, "BEDSTONE_CACHE": str(cache), "PYTHONPATH": str(SOURCE)}
+
+
 def run_cli(arguments: Sequence[str], cache: Path) -> Ended:
     """Run `bedstone ARGUMENTS`."""
-    environment = {**os.environ, "BEDSTONE_CACHE": str(cache), "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(
         [sys.executable, "-c", "from bedstone.cli import main; main()", *arguments],
-        env=environment,
+        env=environment(cache),
         capture_output=True,
         text=True,
         timeout=300,

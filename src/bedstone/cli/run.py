@@ -55,6 +55,14 @@ class Outcome:
         """Tokens a second after the first."""
         return (len(self.tokens) - 1) / self.decode_seconds if self.decode_seconds else 0.0
 
+    def json(self) -> dict[str, object]:
+        """The JSON object of `--json`."""
+        return {
+            **asdict(self),
+            "prefill_rate": self.prefill_rate,
+            "decode_rate": self.decode_rate,
+        }
+
     def line(self) -> str:
         """The speeds, for a person."""
         return (
@@ -115,7 +123,7 @@ def command(
     for note in opened.notes:
         print(f"note: {note}", file=sys.stderr)
     if as_json:
-        print_json({**asdict(outcome), "package": str(package.path), "stages": stages.seconds})
+        print_json({**outcome.json(), "package": str(package.path), "stages": stages.seconds})
     else:
         print(outcome.line(), file=sys.stderr)
 

@@ -1,0 +1,110 @@
+"""`bedstone run` as a user meets it: streams, speeds, an interrupt, a second start."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from e2e_cli import environment, run_cli
+from smollm2 import REFERENCE
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+
+RUN = [sys.executable, "-c", "from bedstone.cli import main; main()", "run", REFERENCE]
+QUESTION = ["--prompt", "Tell me a long story about a rabbit."]
+MOST_SECONDS_TO_FIRST_TOKEN = 1.5
+
+
+@pytest.fixture(scope="module")
+def warm(tmp_path_factory) -> Path:
+    """A cache that a first run has filled."""
+    cache = tmp_path_factory.mktemp("warm")
+    ended = run_cli(["run", REFERENCE, *QUESTION, "--max-tokens", "4"], cache)
+    assert ended.code == 0, ended.err
+    return cache
+
+
+def started(cache: Path, *options: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*RUN, *QUESTION, *options],
+        env=environment(cache),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_second_run_reaches_its_first_token_at_once(warm):
+    took = []
+    for _ in range(3):
+        began = time.perf_counter()
+        with started(warm, "--max-tokens", "4") as process:
+            assert process.stdout is not None
+            assert process.stdout.read(1)
+            took.append(time.perf_counter() - began)
+            process.communicate()
+    assert min(took) < MOST_SECONDS_TO_FIRST_TOKEN
+
+
+def test_text_goes_to_stdout_and_speeds_to_stderr(warm):
+    ended = run_cli(["run", REFERENCE, *QUESTION, "--max-tokens", "8"], warm)
+    assert ended.code == 0
+    assert ended.out.strip()
+    assert ended.out.endswith("\n")
+    for word in ("first token", "prefill", "decode", "tok/s"):
+        assert word in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_json_holds_the_text_the_tokens_and_the_times(warm):
+    told = run_cli(["run", REFERENCE, *QUESTION, "--max-tokens", "8"], warm)
+    ended = run_cli(["run", REFERENCE, *QUESTION, "--max-tokens", "8", "--json"], warm)
+    made = json.loads(ended.out)
+    assert made["text"] == told.out[:-1]
+    assert len(made["tokens"]) == 8
+    assert made["finish"] == "length"
+    assert made["prompt_tokens"] > 8
+    assert 0 < made["prefill_seconds"] < made["first_seconds"]
+    assert made["prefill_rate"] > 0
+    assert made["decode_rate"] > 0
+
+
+def test_threads_do_not_change_the_text(warm):
+    one, two = (
+        run_cli(["run", REFERENCE, *QUESTION, "--max-tokens", "24", "--threads", n], warm).out
+        for n in "12"
+    )
+    assert one == two
+
+
+def test_raw_text_is_continued_as_it_is(warm):
+    arguments = ["run", REFERENCE, "--raw", "--prompt", "One, two, three,", "--max-tokens", "4"]
+    assert "four" in run_cli(arguments, warm).out
+
+
+def test_a_prompt_from_standard_input(warm):
+    done = subprocess.run(
+        [*RUN, "--prompt", "-", "--raw", "--max-tokens", "4"],
+        env=environment(warm),
+        input="One, two, three,",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "four" in done.stdout
+
+
+def test_an_interrupt_ends_the_text_and_nothing_else(warm):
+    with started(warm, "--max-tokens", "4000") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read(1)
+        os.kill(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert out.endswith(b"\n")
+    assert err == b""
