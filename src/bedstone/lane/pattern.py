@@ -25,7 +25,7 @@ class Tree:
 
     role: str
     classes: tuple[type, ...]
-    inputs: Mapping[str, "Tree"] = field(default_factory=dict)
+    inputs: Mapping[str, "Tree"] = field(default_factory=dict[str, "Tree"])
     where: Where | None = None
     commutes: bool = False
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from typing import cast
 
 from bedstone.lane.launch import Form, Launch, Read, ToBuf, ToRows, ToScratch, Version
 
@@ -31,7 +32,7 @@ def _leaves(value: object) -> Iterator[_Leaf]:
     if isinstance(value, _Leaf):
         yield value
     elif isinstance(value, tuple):
-        for item in value:
+        for item in cast("tuple[object, ...]", value):
             yield from _leaves(item)
     elif is_dataclass(value):
         for f in fields(value):
