@@ -81,7 +81,7 @@ def _refusal(manifest: Path, kernels: Path) -> list[str] | None:
     try:
         kern.Runtime(str(manifest), str(kernels), [], 0, None)
     except ValueError as error:
-        head, found, rest = str(error).partition(REFUSAL)
+        _, found, rest = str(error).partition(REFUSAL)
         return rest.split(SEPARATOR)[1:] if found else None
     except BaseException as error:  # the wheel's panics derive from BaseException alone
         if isinstance(error, KeyboardInterrupt | SystemExit):

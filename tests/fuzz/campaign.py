@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from conformance_cases import ACCEPTED, accepted_text
-from fuzz.comparison import Disagreement, disagreement
+from conformance_cases import ACCEPTED, Case, accepted_text, cases
+from fuzz.comparison import Disagreement, disagreement, judged
 from fuzz.dice import Dice
 from fuzz.generator import draw_manifest
 from fuzz.mutations import Pool, mutated, pool_of
@@ -23,6 +23,7 @@ class Trial:
     seed: int
     text: str
     accepted: bool
+    messages: tuple[str, ...]
     differs: Disagreement | None
 
     @property
@@ -37,7 +38,7 @@ def trials(seeds: Iterable[int]) -> Iterator[Trial]:
         for seed in seeds:
             text = changed_manifest(seed)
             answer = reader.ask(text)
-            yield Trial(seed, text, answer.accepted, disagreement(text, answer))
+            yield Trial(seed, text, answer.accepted, answer.messages, disagreement(text, answer))
 
 
 def changed_manifest(seed: int) -> str:
@@ -64,4 +65,9 @@ def _material() -> tuple[tuple[str, ...], Pool]:
     """The stored manifests, and what these and some drawn ones have at each place."""
     originals = tuple(accepted_text(name) for name in ACCEPTED if name != "20_positional")
     drawn = (draw_manifest(seed) for seed in range(DRAWN_DONORS))
-    return originals, pool_of([*map(json.loads, originals), *drawn])
+    broken = (json.loads(case.text) for case in cases() if not case.accepted and _is_typed(case))
+    return originals, pool_of([*map(json.loads, originals), *drawn], broken)
+
+
+def _is_typed(case: Case) -> bool:
+    return judged(case.text).parsed

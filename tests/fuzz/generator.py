@@ -83,7 +83,9 @@ def _sequence_state(draft: Draft) -> Json:
         return {"bytes_per_seq": dice.between(1, 32) * 8}
     group = dice.pick(list(draft.groups))
     members = draft.groups[group]
-    segments = [[dice.between(1, 4), dice.between(1, 16) * members] for _ in range(dice.between(1, 3))]
+    segments = [
+        [dice.between(1, 4), dice.between(1, 16) * members] for _ in range(dice.between(1, 3))
+    ]
     total = sum(rows * width for rows, width in segments)
     shard = {"by": "heads", "group": group, "segments": segments}
     return {"bytes_per_seq": total // members, "shard": shard}

@@ -7,15 +7,24 @@ replaced by `*`), so most changes are well typed and reach the verifier rather t
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from fuzz.dice import Dice
 
 Path = tuple[str | int, ...]
-Pool = dict[Path, list[Any]]
+Values = dict[Path, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """What can stand at a shape of place: in `sound` manifests, and in `broken` ones alone."""
+
+    sound: Values
+    broken: Values
+
 
 SECTIONS = frozenset({"vars", "states", "buffers", "modules", "ops", "programs"})
-MAPS = frozenset({"scratch", "groups"})
 NUMBERS = (
     0, 1, 2, 3, 16, 64, 255, 256, 257, 1024, 1025, 65_535, 65_536, 232_449, -1, -0.0, 0.5, 8.0,
     2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 1e300,
@@ -23,34 +32,51 @@ NUMBERS = (
 JUNK: tuple[Any, ...] = (None, True, "", "nobody", 7, 1.5, [], {}, [1, 2], {"var": "v0"})
 
 
-def pool_of(manifests: Iterable[Any]) -> Pool:
+def pool_of(sound: Iterable[Any], broken: Iterable[Any]) -> Pool:
     """What stands at each shape of place in the manifests, each value once."""
-    pool: dict[Path, dict[str, Any]] = defaultdict(dict)
-    for manifest in manifests:
-        for path, value in _nodes(manifest):
-            pool[shape_of(path)].setdefault(json.dumps(value, sort_keys=True), value)
-    return {shape: list(values.values()) for shape, values in pool.items()}
-
-
-def shape_of(path: Path) -> Path:
-    """A path with its names and indices replaced by `*`."""
-    return tuple(
-        "*" if isinstance(step, int) or _is_name(path, at) else step for at, step in enumerate(path)
+    good, bad = _by_shape(sound), _by_shape(broken)
+    only_bad = {
+        shape: [value for text, value in values.items() if text not in good.get(shape, {})]
+        for shape, values in bad.items()
+    }
+    return Pool(
+        {shape: list(values.values()) for shape, values in good.items()},
+        {shape: values for shape, values in only_bad.items() if values},
     )
 
 
-def _is_name(path: Path, at: int) -> bool:
-    if at == 1:
-        return path[0] in SECTIONS
-    return at > 1 and path[at - 1] in MAPS and not (path[at - 1] == "groups" and at > 2)
+def _by_shape(manifests: Iterable[Any]) -> dict[Path, dict[str, Any]]:
+    found: dict[Path, dict[str, Any]] = defaultdict(dict)
+    for manifest in manifests:
+        for node in _nodes(manifest):
+            found[node.shape].setdefault(json.dumps(node.value, sort_keys=True), node.value)
+    return found
 
 
-def _nodes(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value of a manifest, where it is, and the shape of that place."""
+
+    path: Path
+    shape: Path
+    value: Any
+
+
+def _nodes(value: Any, path: Path = (), shape: Path = ()) -> Iterator[Node]:
     if path:
-        yield path, value
+        yield Node(path, shape, value)
     if isinstance(value, dict | list):
+        named = _holds_names(shape)
         for step, child in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _nodes(child, (*path, step))
+            like = "*" if named or isinstance(step, int) else step
+            yield from _nodes(child, (*path, step), (*shape, like))
+
+
+def _holds_names(shape: Path) -> bool:
+    """Whether the members of an object at that shape of place are named by the manifest."""
+    if len(shape) == 1:
+        return shape[0] in SECTIONS
+    return shape == ("topology", "groups") or shape[-1:] == ("scratch",)
 
 
 def mutated(manifest: Any, dice: Dice, pool: Pool) -> str:
@@ -58,10 +84,11 @@ def mutated(manifest: Any, dice: Dice, pool: Pool) -> str:
     if dice.chance(0.03):
         return _text_cut(json.dumps(manifest), dice)
     change = dice.pick(CHANGES)
-    nodes = list(_nodes(manifest))
-    shape = dice.pick(sorted({shape_of(path) for path, _ in nodes}, key=str))
-    path, value = dice.pick([node for node in nodes if shape_of(node[0]) == shape])
-    change(manifest, path, value, dice, pool)
+    nodes: dict[Path, list[Node]] = defaultdict(list)
+    for node in _nodes(manifest):
+        nodes[node.shape].append(node)
+    shape = dice.pick(sorted(nodes, key=str))
+    change(manifest, dice.pick(nodes[shape]), dice, pool)
     return json.dumps(manifest)
 
 
@@ -81,79 +108,96 @@ def _parent(manifest: Any, path: Path) -> Any:
     return manifest
 
 
-def _transplant(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
-    _set(manifest, path, dice.pick(pool.get(shape_of(path), [value])))
+def _transplant(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
+    _set(manifest, node.path, dice.pick(pool.sound.get(node.shape, [node.value])))
 
 
-def _remove(manifest: Any, path: Path, _value: Any, _dice: Dice, _pool: Pool) -> None:
-    del _parent(manifest, path)[path[-1]]
+def _remove(manifest: Any, node: Node, _dice: Dice, _pool: Pool) -> None:
+    del _parent(manifest, node.path)[node.path[-1]]
 
 
-def _add(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
-    """Adds a member that the node (or the nearest object above) lacks."""
+def _add(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
+    """Adds a member that the object, or the nearest one above, lacks."""
+    path, shape, value = node.path, node.shape, node.value
     while path and not isinstance(value, dict):
-        path = path[:-1]
-        value = _parent(manifest, (*path, ""))
-    shape = shape_of((*path, "?"))[:-1]
-    lacking = [s for s in pool if s[:-1] == shape and s[-1] not in value]
+        value, path, shape = _parent(manifest, path), path[:-1], shape[:-1]
+    lacking = [s for s in pool.sound if s[:-1] == shape and s[-1] not in value]
     if lacking:
         member = dice.pick(lacking)
         name = f"added{dice.between(0, 9)}" if member[-1] == "*" else member[-1]
-        _set(manifest, (*path, name), dice.pick(pool[member]))
+        _set(manifest, (*path, name), dice.pick(pool.sound[member]))
 
 
-def _renumber(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
-    numbers = [p for p, v in _nodes(manifest) if isinstance(v, int | float) and v is not True]
-    if not isinstance(value, int | float) and numbers:
-        path = dice.pick(numbers)
-    elif not isinstance(value, int | float):
-        return _transplant(manifest, path, value, dice, pool)
-    old = _parent(manifest, path)[path[-1]]
-    near = [old + 1, old - 1, old * 2] if dice.chance(0.5) else []
-    return _set(manifest, path, dice.pick([*near, *NUMBERS]))
+def _infect(manifest: Any, _node: Node, dice: Dice, pool: Pool) -> None:
+    """Puts what only broken manifests have where the manifest has, or could have, its like."""
+    members: dict[Path, list[str | int]] = defaultdict(list)
+    for shape in pool.broken:
+        members[shape[:-1]].append(shape[-1])
+    places: dict[Path, list[Path]] = defaultdict(list)
+    for node in _nodes(manifest):
+        places[node.shape].append(node.path)
+        for member in members.get(node.shape, ()) if isinstance(node.value, dict) else ():
+            if member != "*" and member not in node.value:
+                places[(*node.shape, member)].append((*node.path, member))
+    shape = dice.pick([shape for shape in pool.broken if shape in places])
+    _set(manifest, dice.pick(places[shape]), dice.pick(pool.broken[shape]))
 
 
-def _rename(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
+def _renumber(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
+    numbers = [n for n in (node, *_nodes(manifest)) if _is_number(n.value)]
+    if not numbers:
+        return _transplant(manifest, node, dice, pool)
+    number = node if _is_number(node.value) else dice.pick(numbers)
+    near = [number.value + 1, number.value - 1, number.value * 2] if dice.chance(0.5) else []
+    return _set(manifest, number.path, dice.pick([*near, *NUMBERS]))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _rename(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
     """Puts one of the manifest's own names where another stands."""
-    if not isinstance(value, str):
-        return _transplant(manifest, path, value, dice, pool)
-    names = [n for s in sorted(SECTIONS) for n in manifest.get(s, {})]
+    if not isinstance(node.value, str):
+        return _transplant(manifest, node, dice, pool)
+    names = [n for s in sorted(SECTIONS) for n in manifest.get(s) or ()]
     topology = manifest.get("topology") or {}
-    return _set(manifest, path, dice.pick([*names, *topology.get("groups", {}), "nobody"]))
+    return _set(manifest, node.path, dice.pick([*names, *topology.get("groups", {}), "nobody"]))
 
 
-def _repeat(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
-    parent = _parent(manifest, path)
+def _repeat(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
+    parent = _parent(manifest, node.path)
     if isinstance(parent, list):
-        parent.insert(dice.between(0, len(parent)), json.loads(json.dumps(value)))
-    elif shape_of(path)[-1] == "*":
-        _set(manifest, (*path[:-1], f"{path[-1]}2"), value)
+        parent.insert(dice.between(0, len(parent)), json.loads(json.dumps(node.value)))
+    elif node.shape[-1] == "*":
+        _set(manifest, (*node.path[:-1], f"{node.path[-1]}2"), node.value)
     else:
-        _transplant(manifest, path, value, dice, pool)
+        _transplant(manifest, node, dice, pool)
 
 
-def _reorder(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
-    parent = _parent(manifest, path)
+def _reorder(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
+    parent = _parent(manifest, node.path)
     if isinstance(parent, list):
-        parent.insert(dice.between(0, len(parent) - 1), parent.pop(int(path[-1])))
+        parent.insert(dice.between(0, len(parent) - 1), parent.pop(int(node.path[-1])))
     else:
-        _transplant(manifest, path, value, dice, pool)
+        _transplant(manifest, node, dice, pool)
 
 
-def _spoil(manifest: Any, path: Path, _value: Any, dice: Dice, _pool: Pool) -> None:
-    _set(manifest, path, dice.pick(JUNK))
+def _spoil(manifest: Any, node: Node, dice: Dice, _pool: Pool) -> None:
+    _set(manifest, node.path, dice.pick(JUNK))
 
 
-def _name_constant(manifest: Any, path: Path, value: Any, dice: Dice, pool: Pool) -> None:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        _set(manifest, path, "C")
-        manifest["constants"] = {"C": value}
+def _name_constant(manifest: Any, node: Node, dice: Dice, pool: Pool) -> None:
+    if _is_number(node.value):
+        _set(manifest, node.path, "C")
+        manifest["constants"] = {"C": node.value}
     else:
-        _transplant(manifest, path, value, dice, pool)
+        _transplant(manifest, node, dice, pool)
 
 
-Change = Callable[[Any, Path, Any, Dice, Pool], None]
+Change = Callable[[Any, Node, Dice, Pool], None]
 CHANGES: tuple[Change, ...] = (
-    _transplant, _transplant, _transplant, _transplant, _remove, _remove, _add, _add, _add,
+    _infect, _infect, _infect, _infect, _infect, _infect, _infect, _infect, _infect, _infect,
+    _transplant, _transplant, _transplant, _remove, _add, _add,
     _renumber, _renumber, _rename, _rename, _repeat, _reorder, _spoil, _name_constant,
 )  # fmt: skip

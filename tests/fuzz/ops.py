@@ -169,19 +169,17 @@ def _pack(op: OpDraft) -> tuple[int, list[Json]]:
 def _source(op: OpDraft) -> tuple[Json, int]:
     """A field's source and the width it has of itself."""
     dice = op.dice
-    match dice.pick(["param", "scratch", "literal", "var", "expr", "rank", "map", "map"]):
+    match dice.pick(["param", "scratch", "literal", "number", "number", "map", "map"]):
         case "param" if op.operands:
             return _param_source(op, dice.between(0, len(op.operands) - 1))
         case "scratch":
             name = f"t{dice.between(0, 2)}"
             _declared(op, name)
             return {"scratch": name}, 8
-        case "var" if op.draft.vars:
-            return {"var": dice.pick(list(op.draft.vars))}, 4
-        case "expr":
-            return {"expr": draw_expr(op.draft, 2**64 - 1)}, 4
-        case "rank" if op.draft.groups:
-            return {"rank": dice.pick(list(op.draft.groups))}, 4
+        case "number":
+            numbers: list[Json] = [{"var": name} for name in op.draft.vars]
+            numbers += [{"rank": group} for group in op.draft.groups]
+            return dice.pick([*numbers, {"expr": draw_expr(op.draft, 2**64 - 1)}]), 4
         case "map" if any(" " in o.param for o in op.operands):
             pointers = [i for i, o in enumerate(op.operands) if " " in o.param]
             return {"tensormap": _tensormap(op, dice.pick(pointers))}, 128

@@ -1,7 +1,6 @@
 """Our verdict and the reference's on manifests nobody wrote."""
 
 import json
-from pathlib import Path
 
 import pytest
 

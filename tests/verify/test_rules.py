@@ -55,7 +55,13 @@ STATES = (
     row("S2", "/states/flag", "state flag", ("/states/flag/bytes_per_seq", 8)),
     row("S3", "/states/lent", "state lent", ("/states/lent/bytes", 8)),
     row("S4", "/states/lent/host", "state lent", ("/states/lent/host/strides", [1])),
-    row("S5", "/states/lent/host/shape", "state lent", ("/states/lent/host/shape", [4, 0]), also="S7"),
+    row(
+        "S5",
+        "/states/lent/host/shape",
+        "state lent",
+        ("/states/lent/host/shape", [4, 0]),
+        also="S7",
+    ),
     row("S6", "/states/lent/host/strides", "state lent", ("/states/lent/host/strides/1", 0)),
     row(
         "S7",
@@ -203,7 +209,13 @@ BIND = (
         ("/buffers/wide/bind/1/cols", [0, 4]),
     ),
     row("X1", "/buffers/mail_at/export", "buffer mail_at", ("/buffers/mail_at/export", True)),
-    row("X2", "/buffers/mail_at/dtype", "buffer mail_at", ("/buffers/mail_at/dtype", "i64"), also="Z4"),
+    row(
+        "X2",
+        "/buffers/mail_at/dtype",
+        "buffer mail_at",
+        ("/buffers/mail_at/dtype", "i64"),
+        also="Z4",
+    ),
     row("X3", "/buffers/mail_at/domain", "buffer mail_at", ("/buffers/mail_at/domain", {"min": 0})),
     row("X4", "/buffers/mail_at", "buffer mail_at", ("/buffers/mail_at/of", ABSENT)),
     row("X5", "/buffers/mail_at/of", "buffer mail_at", ("/buffers/mail_at/of", "mail_at")),
@@ -218,10 +230,15 @@ BIND = (
         "X7",
         "/buffers/z/of",
         "buffer z, buffer mail_at",
-        ("/buffers/z", {"dtype": "u64", "shape": [2], "kind": "peer", "of": "mail_at", "group": "tp"}),
+        (
+            "/buffers/z",
+            {"dtype": "u64", "shape": [2], "kind": "peer", "of": "mail_at", "group": "tp"},
+        ),
         also="B5",
     ),
-    row("X8", "/buffers/mail_at/of", "buffer mail_at, buffer mail", ("/buffers/mail/export", False)),
+    row(
+        "X8", "/buffers/mail_at/of", "buffer mail_at, buffer mail", ("/buffers/mail/export", False)
+    ),
     row("X9", "/buffers/mail_at/of", "buffer mail_at, state lent", ("/buffers/mail_at/of", "lent")),
     row("X10", "/buffers/mail_at/of", "buffer mail_at, target q", ("/buffers/mail_at/of", "q")),
     row("X11", "/buffers/mail_at", "buffer mail_at", ("/buffers/mail_at/group", ABSENT)),
@@ -290,7 +307,12 @@ OPS = (
     row("G11", f"{PART}/cluster", "op embed", (f"{PART}/cluster", [17, 1, 1])),
     row("G12", f"{PART}/grid/0", "op embed", (f"{PART}/cluster", [2, 1, 1])),
     row("E1", f"{PART}/grid/0/ceil_div/0", "op embed, var q", (f"{PART}/grid/0/ceil_div/0", "q")),
-    row("E2", f"{PART}/shared_mem/ceil_div/1", "op embed", (f"{PART}/shared_mem", {"ceil_div": ["n", 0]})),
+    row(
+        "E2",
+        f"{PART}/shared_mem/ceil_div/1",
+        "op embed",
+        (f"{PART}/shared_mem", {"ceil_div": ["n", 0]}),
+    ),
     row("E3", f"{PART}/shared_mem/mul/1", "op embed", (f"{PART}/shared_mem/mul/1", 0)),
 )
 ARGUMENTS = (
@@ -347,13 +369,26 @@ ARGUMENTS = (
     ),
 )
 PROGRAMS = (
-    row("Y1", "/programs", "", ("/programs", {}), also="U1 U1 U1 " + "B5 " * 10 + "O6 " * 5 + "S17 " * 4),
-    row("Y2", "/programs/start", "program start", ("/programs/start/batch", {"groups": 1, "rows": 1})),
+    row(
+        "Y1",
+        "/programs",
+        "",
+        ("/programs", {}),
+        also="U1 U1 U1 " + "B5 " * 10 + "O6 " * 5 + "S17 " * 4,
+    ),
+    row(
+        "Y2",
+        "/programs/start",
+        "program start",
+        ("/programs/start/batch", {"groups": 1, "rows": 1}),
+    ),
     row("Y3", "/programs/load/derive", "program load", ("/programs/load/once", True)),
     row("Y4", "/programs/start/graph", "program start", ("/programs/start/graph", True)),
     row("Y5", "/programs/step/batch/groups", "program step", ("/programs/step/batch/groups", 0)),
     row("Y6", "/programs/step/batch/rows", "program step", ("/programs/step/batch/rows", 0)),
-    row("Y7", "/programs/step/batch/rows", "program step, var q", ("/programs/step/batch/rows", "q")),
+    row(
+        "Y7", "/programs/step/batch/rows", "program step, var q", ("/programs/step/batch/rows", "q")
+    ),
     row(
         "Y8",
         "/programs/step/batch/context",
@@ -364,8 +399,15 @@ PROGRAMS = (
     row("Z2", f"{CALLS}/3/args", "program step, op mix", (f"{CALLS}/-", {"op": "mix", "args": []})),
     row("Z3", f"{CALLS}/2/args/0/buf", "program step, buffer q", (f"{CALLS}/2/args/0/buf", "q")),
     row("Z4", f"{CALLS}/2/args/0", "program step, buffer ids", (f"{CALLS}/2/args/0/buf", "ids")),
-    row("Z5", f"{CALLS}/2/args/1/offset", "program step, buffer y", (f"{CALLS}/2/args/1/offset", 3)),
-    row("Z6", f"{CALLS}/2/args/1/offset", "program step, buffer y", (f"{CALLS}/2/args/1/offset", 256)),
+    row(
+        "Z5", f"{CALLS}/2/args/1/offset", "program step, buffer y", (f"{CALLS}/2/args/1/offset", 3)
+    ),
+    row(
+        "Z6",
+        f"{CALLS}/2/args/1/offset",
+        "program step, buffer y",
+        (f"{CALLS}/2/args/1/offset", 256),
+    ),
     row(
         "Z7",
         f"{CALLS}/0/args/1",
@@ -373,7 +415,13 @@ PROGRAMS = (
         (f"{CALLS}/0/args/1/buf", "y"),
         also="B5",
     ),
-    row("Z8", f"{CALLS}/1/args/2", "program step, buffer w", (f"{CALLS}/1/args/2/buf", "w"), also="Z7"),
+    row(
+        "Z8",
+        f"{CALLS}/1/args/2",
+        "program step, buffer w",
+        (f"{CALLS}/1/args/2/buf", "w"),
+        also="Z7",
+    ),
     row("Z9", f"{CALLS}/2/args/2", "program step, buffer raw", (f"{CALLS}/2/args/2/buf", "raw")),
     row(
         "Z10",
@@ -397,9 +445,17 @@ PROGRAMS = (
         "program load, op prepare",
         ("/ops/prepare/impl/launches/-", {"entry": "extern:nccl_any", "params": [], "args": []}),
     ),
-    row("Z13", f"{CALLS}/2/args/4/state", "program step, state q", (f"{CALLS}/2/args/4/state", "q"), also="S17"),
+    row(
+        "Z13",
+        f"{CALLS}/2/args/4/state",
+        "program step, state q",
+        (f"{CALLS}/2/args/4/state", "q"),
+        also="S17",
+    ),
     row("Z14", f"{CALLS}/1/args/3/var", "program step, var q", (f"{CALLS}/1/args/3/var", "q")),
-    row("Z15", f"{CALLS}/2/args/11/var", "program step, var n", (f"{CALLS}/2/args/11", {"var": "n"})),
+    row(
+        "Z15", f"{CALLS}/2/args/11/var", "program step, var n", (f"{CALLS}/2/args/11", {"var": "n"})
+    ),
     row(
         "Z16",
         f"{CALLS}/2/args/10/var",

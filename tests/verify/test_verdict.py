@@ -31,7 +31,7 @@ def test_a_refusal_lists_every_fault() -> None:
 
 
 def test_nobody_else_makes_a_verified_manifest() -> None:
-    with pytest.raises(TypeError, match="made by `bedstone.verify.verify` only"):
+    with pytest.raises(TypeError, match="is made by"):
         Verified(parse(broken()), object())
 
 
@@ -47,9 +47,10 @@ def test_faults_come_in_the_order_of_the_manifests_names() -> None:
 def test_sections_are_reported_one_after_another() -> None:
     everything = next(case for case in cases() if case.rule == "ORDER")
     paths = [fault.path.split("/")[1] for fault in check(parse(everything.text))]
-    judged_in = "schema_version vars topology cut states vars buffers modules ops programs".split()
-    unused_in = "buffers modules states vars topology".split()
-    assert [section for section, _ in groupby(paths)] == judged_in + unused_in
+    assert " ".join(section for section, _ in groupby(paths)) == (
+        "schema_version vars topology cut states vars buffers modules ops programs"
+        " buffers modules states vars topology"
+    )
 
 
 def test_every_fault_points_at_something_written() -> None:

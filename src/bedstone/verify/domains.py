@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bedstone.spec.dtype import DType
 from bedstone.spec.manifest import Bound, Buffer, Domain
 from bedstone.verify.expressions import EXPR_ROWS, ExprSite
-from bedstone.verify.facts import Facts, Named, is_per_sequence
+from bedstone.verify.facts import Facts, Named
 from bedstone.verify.rule import Each, Finding, Place, Rows, Rule
 from bedstone.verify.sizes import value_at
 
@@ -147,7 +147,7 @@ def lines_divide(target: Target) -> Iterator[Finding]:
     """Lines of a per-sequence state divide its bytes per sequence."""
     state = target.site.facts.manifest.states.get(target.name)
     stride = target.site.domain.stride
-    if state is None or target.is_buffer or not is_per_sequence(state) or stride == 0:
+    if state is None or target.is_buffer or stride == 0:
         return
     if state.bytes_per_seq % stride:
         yield target.place.finding(

@@ -51,6 +51,12 @@ def map_over_memory(site: MapSite) -> Iterator[Finding]:
         )
 
 
+def as_over_memory(site: MapSite) -> Iterator[MapSite]:
+    """The tensor map, when there is memory for it to describe."""
+    if isinstance(interface(site.field.op, site.map.param), BufferParam | StateParam):
+        yield site
+
+
 def map_rank(site: MapSite) -> Iterator[Finding]:
     """A tensor map has 1 to 5 dimensions."""
     if not 1 <= len(site.map.dims) <= MAX_RANK:
@@ -174,23 +180,28 @@ MAP_ROWS: Rows[FieldSite] = (
         as_map,
         (
             Rule("R14", "tensormaps", map_over_memory),
-            Rule("R3", "tensormaps", map_rank),
             Each(
-                as_ranked,
+                as_over_memory,
                 (
-                    Rule("R4", "tensormaps", stride_per_outer_dim),
-                    Rule("R5", "tensormaps", box_per_dim),
-                    Rule("R6", "tensormaps", dims_nonzero),
-                    Rule("R7", "tensormaps", box_in_range),
-                    Rule("R8", "tensormaps", strides_aligned),
-                    Rule("R9", "tensormaps", row_aligned),
-                    Rule("R10", "tensormaps", box_row_aligned),
-                    Rule("R11", "tensormaps", box_row_swizzles),
-                    Rule("R12", "tensormaps", swizzle_known),
-                    Rule("R13", "tensormaps", l2_promotion_known),
+                    Rule("R3", "tensormaps", map_rank),
+                    Each(
+                        as_ranked,
+                        (
+                            Rule("R4", "tensormaps", stride_per_outer_dim),
+                            Rule("R5", "tensormaps", box_per_dim),
+                            Rule("R6", "tensormaps", dims_nonzero),
+                            Rule("R7", "tensormaps", box_in_range),
+                            Rule("R8", "tensormaps", strides_aligned),
+                            Rule("R9", "tensormaps", row_aligned),
+                            Rule("R10", "tensormaps", box_row_aligned),
+                            Rule("R11", "tensormaps", box_row_swizzles),
+                            Rule("R12", "tensormaps", swizzle_known),
+                            Rule("R13", "tensormaps", l2_promotion_known),
+                        ),
+                    ),
+                    Rule("R15", "tensormaps", wraps_as_declared),
                 ),
             ),
-            Rule("R15", "tensormaps", wraps_as_declared),
         ),
     ),
 )

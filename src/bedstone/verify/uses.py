@@ -33,6 +33,7 @@ from bedstone.spec.manifest import (
     StateParam,
     VarArg,
 )
+from bedstone.verify.bind import BOUND_KINDS
 from bedstone.verify.binding import call_bindings, launch_bindings, takes_rank, writes
 
 Use = tuple[str, str]
@@ -59,28 +60,39 @@ def _all(manifest: Manifest) -> Iterator[Use]:
     for state in manifest.states.values():
         if state.shard is not None:
             yield ("group", state.shard.group)
-    for buffer in manifest.buffers.values():
-        yield from _by_buffer(manifest, buffer)
+    for name, buffer in manifest.buffers.items():
+        yield from _by_buffer(buffer)
+        if buffer.kind == "peer":
+            yield from _by_peer(manifest, name, buffer)
     for op in manifest.ops.values():
         yield from _by_op(op)
     for program in manifest.programs.values():
         yield from _by_program(manifest, program)
 
 
-def _by_buffer(manifest: Manifest, buffer: Buffer) -> Iterator[Use]:
+def _by_buffer(buffer: Buffer) -> Iterator[Use]:
     yield from _extents(buffer.shape)
     if buffer.domain is not None:
         yield from _bounds(buffer.domain)
-    if buffer.kind == "peer":
-        if buffer.of is not None:
-            yield ("buffer" if buffer.of in manifest.buffers else "state", buffer.of)
-        if buffer.group is not None:
-            yield ("group", buffer.group)
-    for segment in buffer.bind:
+    for segment in buffer.bind if buffer.kind in BOUND_KINDS else ():
         partner = segment.interleave.with_ if segment.interleave else None
         for choice in (segment.tensor, partner, segment.rows, segment.cols):
             if isinstance(choice, RankedTensors | RankedRanges):
                 yield ("group", choice.group)
+
+
+def _by_peer(manifest: Manifest, name: str, peer: Buffer) -> Iterator[Use]:
+    if peer.group is not None:
+        yield ("group", peer.group)
+    if peer.of is not None and peer.of != name:
+        kinds = [
+            kind
+            for kind, section in (("buffer", manifest.buffers), ("state", manifest.states))
+            if peer.of in section
+        ]
+        # A name that both sections have says which of them it means no better than an unknown one.
+        if len(kinds) == 1:
+            yield (kinds[0], peer.of)
 
 
 def _extents(shape: tuple[Dim, ...]) -> Iterator[Use]:
