@@ -171,8 +171,7 @@ class Checkpoint:
 
 def _window(info: TensorInfo, start: int, rows: int) -> TensorInfo:
     """Rows of a tensor seen as a matrix; a vector is one row."""
-    whole = info.shape[0] if len(info.shape) > 1 else 1
-    row_bytes, width = info.nbytes // whole, math.prod(info.shape) // whole
+    row_bytes, width = info.nbytes // math.prod(info.shape[:-1]), info.shape[-1]
     offset = info.offset + start * row_bytes
     return replace(info, shape=(rows, width), offset=offset, nbytes=rows * row_bytes)
 

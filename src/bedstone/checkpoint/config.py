@@ -73,14 +73,48 @@ class LatentConfig:
     norm_eps: float
 
 
+ScoreKind = Literal["softmax", "sigmoid"]
+ExpertLayout = Literal["apart", "merged", "stacked"]
+"""A tensor for each expert's matrix; all gate and up matrices in one tensor; or a stack of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureConfig:
+    """The mixture of experts that stands for the feed-forward block in some `layers`.
+
+    Of `experts` networks, each `intermediate` wide, a row takes the `chosen` with the best scores.
+    Their scores weigh them: made to sum to one where `normalise`, times `factor`. With `bias` a
+    vector is added to the scores for the choice alone. Only experts of the `group_k` best of
+    `groups` are chosen, a group being worth its `group_best` best ones. `shared` is the width of a
+    network that every row takes, 0 for none; `shared_gate` says that a gate of its own weighs it.
+    """
+
+    experts: int
+    chosen: int
+    intermediate: int
+    layers: tuple[int, ...]
+    score: ScoreKind
+    normalise: bool
+    factor: float = 1.0
+    bias: bool = False
+    groups: int = 1
+    group_k: int = 1
+    group_best: int = 1
+    shared: int = 0
+    shared_gate: bool = False
+    layout: ExpertLayout = "apart"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
     """What a model family needs to write its step graph. Sizes are in elements.
 
     `architecture` is the Hugging Face class name (`LlamaForCausalLM`) whatever the file format.
     `tie_embeddings` says that the checkpoint has no output matrix of its own. `layer_kinds` holds
-    the kind of each layer where they differ. `norm_plus_one` says that norms hold their weight less
-    one, `attention_gate` that each query head comes with a gate on what it attends to.
+    the kind of each layer where they differ; `sliding_window` and `local_rope`, where given, are
+    those of sliding layers. `norm_plus_one` says that norms hold their weight less one,
+    `sandwich_norms` that what a block makes is normed too, `attention_gate` that each query head
+    comes with a gate on what it attends to. `logit_cap` bounds the logits by a tanh.
     """
 
     architecture: str
@@ -110,11 +144,34 @@ class ModelConfig:
     attention_gate: bool = False
     recurrent: RecurrentConfig | None = None
     latent: LatentConfig | None = None
+    mixture: MixtureConfig | None = None
+    local_rope: RopeConfig | None = None
+    sandwich_norms: bool = False
+    logit_cap: float | None = None
+
+    def kind(self, layer: int) -> LayerKind:
+        """What a layer does with the rows before it."""
+        if self.layer_kinds:
+            return self.layer_kinds[layer]
+        return "full" if self.sliding_window is None else "sliding"
+
+    def window(self, layer: int) -> int | None:
+        """How many rows a layer sees, the row itself counted; None for all."""
+        return self.sliding_window if self.kind(layer) == "sliding" else None
+
+    def layer_rope(self, layer: int) -> RopeConfig:
+        """How positions turn the heads of a layer."""
+        local = self.local_rope if self.kind(layer) == "sliding" else None
+        return local or self.rope
 
 
 LAYER_LIMIT = 4096
 HEAD_LIMIT = 1 << 16
-"""No model is deeper or has wider heads; they bound the work a hostile config can ask for."""
+EXPERT_LIMIT = 1 << 17
+"""No model is deeper, has wider heads or more experts over all its layers.
+
+They bound the work a hostile config can ask for.
+"""
 
 
 def check_config(config: ModelConfig) -> list[str]:
@@ -129,7 +186,7 @@ def check_config(config: ModelConfig) -> list[str]:
             config.rope.rot <= config.head_dim
         ),
     }
-    rules |= _layer_rules(config) | _latent_rules(config)
+    rules |= _layer_rules(config) | _latent_rules(config) | _mixture_rules(config)
     return [fault for fault, holds in rules.items() if not holds]
 
 
@@ -157,6 +214,23 @@ def _latent_rules(config: ModelConfig) -> dict[str, bool]:
         f"rotary width {config.rope.rot}: expected the rotated part's, {latent.turned}": (
             config.rope.rot == latent.turned
         ),
+    }
+
+
+def _mixture_rules(config: ModelConfig) -> dict[str, bool]:
+    mixture = config.mixture
+    if mixture is None:
+        return {}
+    experts, groups, each = mixture.experts, mixture.groups, mixture.experts // mixture.groups
+    total = experts * len(mixture.layers)
+    return {
+        f"{experts} experts in {groups} groups: expected a multiple": experts % groups == 0,
+        f"{mixture.group_k} groups kept: expected {groups} at most": mixture.group_k <= groups,
+        f"{mixture.group_best} experts judge a group of {each}": mixture.group_best <= each,
+        f"{mixture.chosen} experts chosen: expected {mixture.group_k * each} at most": (
+            mixture.chosen <= mixture.group_k * each
+        ),
+        f"{total} experts in all layers: expected {EXPERT_LIMIT} at most": total <= EXPERT_LIMIT,
     }
 
 

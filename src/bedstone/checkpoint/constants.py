@@ -6,11 +6,12 @@ constant's bytes are its rows laid end to end: a format's blocks stay whole, not
 anew.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bedstone.checkpoint.config import LatentConfig, ModelConfig, RecurrentConfig
-from bedstone.checkpoint.layers import TAPS, UP, layer_tensors
+from bedstone.checkpoint.config import LatentConfig, MixtureConfig, ModelConfig, RecurrentConfig
+from bedstone.checkpoint.layers import EXPERTS, TAPS, UP, layer_tensors
 from bedstone.checkpoint.names import whole_tensors
 
 
@@ -18,7 +19,7 @@ from bedstone.checkpoint.names import whole_tensors
 class Window:
     """Rows of a tensor by its canonical name, `rows` of them from `start`.
 
-    A tensor is a matrix here, its first axis by the product of the rest; a vector is one row.
+    A tensor is a matrix here, as wide as its last axis; a vector is one row.
     """
 
     tensor: str
@@ -49,10 +50,13 @@ def layer_constants(config: ModelConfig, layer: int) -> Iterator[Constant]:
         name = f"model.layers.{layer}.{below}"
         if below == TAPS and config.recurrent is not None:
             yield from _taps(name, config.recurrent)
-        else:
+        elif not below.startswith(EXPERTS):
             yield _whole(name, shape)
         if below == UP and config.latent is not None:
             yield from _up(name, config.heads, config.latent)
+    mixture = config.mixture
+    if mixture is not None and layer in mixture.layers:
+        yield from _experts(f"model.layers.{layer}.{EXPERTS}", config.hidden, mixture)
 
 
 def part_name(tensor: str, part: str) -> str:
@@ -61,7 +65,7 @@ def part_name(tensor: str, part: str) -> str:
 
 
 def _whole(name: str, shape: tuple[int, ...]) -> Constant:
-    rows = shape[0] if len(shape) > 1 else 1
+    rows = math.prod(shape[:-1])
     return Constant(name, shape, (Window(name, 0, rows),))
 
 
@@ -81,3 +85,25 @@ def _up(name: str, heads: int, latent: LatentConfig) -> Iterator[Constant]:
     for part, start, rows in (("key", 0, latent.own), ("value", latent.own, latent.value_dim)):
         windows = tuple(Window(name, head * pitch + start, rows) for head in range(heads))
         yield Constant(part_name(name, part), (heads, rows, latent.kv_rank), windows)
+
+
+def _experts(name: str, hidden: int, mixture: MixtureConfig) -> Iterator[Constant]:
+    """The experts' gates, ups and downs, a stack [experts, n, k] of each."""
+    wide = mixture.intermediate
+    for part, n, k in (("gate", wide, hidden), ("up", wide, hidden), ("down", hidden, wide)):
+        stack = f"{name}.{part}_proj.weight"
+        windows = _expert_windows(name, part, n, mixture)
+        yield Constant(stack, (mixture.experts, n, k), windows)
+
+
+def _expert_windows(name: str, part: str, n: int, mixture: MixtureConfig) -> tuple[Window, ...]:
+    """Where the `n` rows of each expert lie, expert by expert."""
+    experts = range(mixture.experts)
+    if mixture.layout == "apart":
+        return tuple(Window(f"{name}.{e}.{part}_proj.weight", 0, n) for e in experts)
+    if mixture.layout == "stacked":
+        return (Window(f"{name}.{part}_proj.weight", 0, len(experts) * n),)
+    if part == "down":
+        return (Window(f"{name}.down_proj", 0, len(experts) * n),)
+    start = n if part == "up" else 0
+    return tuple(Window(f"{name}.gate_up_proj", 2 * n * e + start, n) for e in experts)

@@ -72,6 +72,12 @@ class Fields:
             raise self._wrong(name, value, f"an integer from 1 to {SIZE_LIMIT - 1}")
         return number
 
+    def count(self, name: str, default: int) -> int:
+        """A count that may be zero."""
+        if not self.has(name):
+            return default
+        return 0 if _integer(self.values[name]) == 0 else self.size(name)
+
     def optional_size(self, name: str) -> int | None:
         """A count, or none where the field is absent or null."""
         return self.size(name) if self.has(name) else None

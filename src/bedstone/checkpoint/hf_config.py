@@ -8,12 +8,13 @@ another width, the tensors' shapes stop the load.
 from collections.abc import Mapping
 from typing import Literal
 
-from bedstone.checkpoint import hf_hybrid
-from bedstone.checkpoint.config import LatentConfig, ModelConfig, RopeConfig
+from bedstone.checkpoint import hf_gemma, hf_hybrid, hf_mixture
+from bedstone.checkpoint.config import LatentConfig, MixtureConfig, ModelConfig, RopeConfig
 from bedstone.checkpoint.fields import Fields, require_fields
+from bedstone.checkpoint.hf_deepseek import parse_latent
 from bedstone.checkpoint.hf_families import FAMILIES, Family
-from bedstone.checkpoint.hf_latent import parse_latent
 from bedstone.checkpoint.hf_rope import parse_rope, parse_score_factor
+from bedstone.checkpoint.hf_windows import parse_windows
 from bedstone.errors import WeightError
 
 ACTIVATIONS: Mapping[str, Literal["silu", "gelu_tanh"]] = {
@@ -22,9 +23,6 @@ ACTIVATIONS: Mapping[str, Literal["silu", "gelu_tanh"]] = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_new": "gelu_tanh",
 }
-
-MISTRAL_WINDOW = 4096
-"""The window of a Mistral config that does not name one; null is none."""
 
 
 def parse_hf_config(
@@ -45,7 +43,9 @@ def parse_hf_config(
     latent = parse_latent(fields) if family.latent else None
     head_dim = latent.own + latent.turned if latent else _head_dim(fields, hidden, heads)
     hybrid = family.recurrent != "none"
-    attention_bias = family.qkv_bias == "config" and fields.flag("attention_bias", default=False)
+    window, kinds = (None, ()) if hybrid else parse_windows(fields, family.window)
+    rope, local_rope = _ropes(fields, family, head_dim, latent)
+    qkv_bias, out_bias = _attention_biases(fields, family)
     return ModelConfig(
         architecture=architecture,
         name=name,
@@ -58,22 +58,26 @@ def parse_hf_config(
         intermediate=fields.size("intermediate_size"),
         context=fields.size("max_position_embeddings"),
         norm_eps=fields.real("rms_norm_eps", 1e-6),
-        rope=_rope(fields, family, head_dim, latent),
-        activation=_activation(fields),
-        tie_embeddings=fields.flag("tie_word_embeddings", default=False),
-        attention_bias=attention_bias or family.qkv_bias == "always",
-        attention_out_bias=attention_bias,
+        rope=rope,
+        activation=_activation(fields, family),
+        tie_embeddings=fields.flag("tie_word_embeddings", default=family.gemma),
+        attention_bias=qkv_bias,
+        attention_out_bias=out_bias,
         mlp_bias=family.mlp_bias and fields.flag("mlp_bias", default=False),
         qk_norm=family.qk_norm,
-        attention_scale=head_dim**-0.5 * (parse_score_factor(fields) if latent else 1.0),
-        sliding_window=None if hybrid else _window(fields, family),
+        attention_scale=_score_scale(fields, family, head_dim),
+        sliding_window=window,
         bos=fields.index("bos_token_id"),
         eos=_ends(fields, Fields(stops or {}, "generation_config.json")),
-        layer_kinds=hf_hybrid.parse_layer_kinds(fields) if hybrid else (),
-        norm_plus_one=hybrid,
+        layer_kinds=hf_hybrid.parse_layer_kinds(fields) if hybrid else kinds,
+        norm_plus_one=hybrid or family.gemma,
         attention_gate=hybrid,
         recurrent=hf_hybrid.parse_recurrent(fields, family.recurrent),
         latent=latent,
+        mixture=_mixture(fields, family),
+        local_rope=local_rope,
+        sandwich_norms=family.gemma,
+        logit_cap=hf_gemma.parse_logit_cap(fields) if family.gemma else None,
     )
 
 
@@ -113,6 +117,38 @@ def _head_dim(fields: Fields, hidden: int, heads: int) -> int:
     return hidden // heads
 
 
+def _attention_biases(fields: Fields, family: Family) -> tuple[bool, bool]:
+    """Whether queries, keys and values have a bias, and whether the output has one."""
+    if family.qkv_bias == "config":
+        both = fields.flag("attention_bias", default=False)
+        return both, both
+    own = family.qkv_bias == "own" and fields.flag("qkv_bias", default=True)
+    return own or family.qkv_bias == "always", False
+
+
+def _score_scale(fields: Fields, family: Family, head_dim: int) -> float:
+    """What multiplies attention scores."""
+    if family.gemma:
+        return hf_gemma.parse_score_scale(fields)
+    factor = parse_score_factor(fields) if family.latent else 1.0
+    return float(head_dim**-0.5) * factor
+
+
+def _mixture(fields: Fields, family: Family) -> MixtureConfig | None:
+    if family.mixture is None:
+        return None
+    return hf_mixture.parse_mixture(fields, hf_mixture.DEFAULTS[family.mixture])
+
+
+def _ropes(
+    fields: Fields, family: Family, head_dim: int, latent: LatentConfig | None
+) -> tuple[RopeConfig, RopeConfig | None]:
+    """The rotation of a head, and that of sliding layers where they have their own."""
+    if family.gemma:
+        return hf_gemma.parse_ropes(fields, head_dim)
+    return _rope(fields, family, head_dim, latent), None
+
+
 def _rope(fields: Fields, family: Family, head_dim: int, latent: LatentConfig | None) -> RopeConfig:
     """The rotation of a head, or of that part of it which turns."""
     if latent is not None:
@@ -123,54 +159,17 @@ def _rope(fields: Fields, family: Family, head_dim: int, latent: LatentConfig | 
     return parse_rope(fields, head_dim)
 
 
-def _activation(fields: Fields) -> Literal["silu", "gelu_tanh"]:
-    name = fields.text("hidden_act", "silu")
+def _activation(fields: Fields, family: Family) -> Literal["silu", "gelu_tanh"]:
+    field, default = ("hidden_act", "silu")
+    if family.gemma:
+        field, default = ("hidden_activation", "gelu_pytorch_tanh")
+    name = fields.text(field, default)
     if name not in ACTIVATIONS:
         raise WeightError(
-            f"field `hidden_act` of `{fields.where}` is `{name}`: expected one of "
+            f"field `{field}` of `{fields.where}` is `{name}`: expected one of "
             + ", ".join(f"`{known}`" for known in ACTIVATIONS)
         )
     return ACTIVATIONS[name]
-
-
-def _window(fields: Fields, family: Family) -> int | None:
-    """The one window of all layers, where they have one."""
-    if family.window == "all":
-        absent = "sliding_window" not in fields.values
-        return MISTRAL_WINDOW if absent else fields.optional_size("sliding_window")
-    if family.window == "none" or not fields.flag("use_sliding_window", default=False):
-        _require_layers(fields, "full_attention")
-        return None
-    window = fields.optional_size("sliding_window") if "sliding_window" in fields.values else 4096
-    if window is None:
-        _require_layers(fields, "full_attention")
-        return None
-    layers = fields.size("num_hidden_layers")
-    full = fields.values.get("max_window_layers", 28)
-    if not fields.has("layer_types"):
-        if full == 0:
-            return window
-        if isinstance(full, int) and full >= layers:
-            return None
-        raise WeightError(
-            f"field `max_window_layers` of `{fields.where}` is {full!r}: a window on some of the "
-            f"{layers} layers is not supported"
-        )
-    _require_layers(fields, "sliding_attention")
-    return window
-
-
-def _require_layers(fields: Fields, kind: str) -> None:
-    """Refuse layers of more than one kind."""
-    kinds = fields.values.get("layer_types")
-    if kinds is None:
-        return
-    if kinds != [kind] * fields.size("num_hidden_layers"):
-        shown = sorted({str(k) for k in kinds}) if isinstance(kinds, list) else kinds
-        raise WeightError(
-            f"field `layer_types` of `{fields.where}` is {shown!r}, supported is `{kind}` for "
-            "each layer"
-        )
 
 
 def _ends(config: Fields, generation: Fields) -> tuple[int, ...]:

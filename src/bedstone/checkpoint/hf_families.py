@@ -8,8 +8,9 @@ computes.
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.checkpoint import hf_hybrid
+from bedstone.checkpoint import hf_deepseek, hf_hybrid, hf_windows
 from bedstone.checkpoint.fields import FieldRules
+from bedstone.checkpoint.hf_windows import WindowRule
 
 SCALAR = "describes how the model was trained or is driven, not what a step computes"
 OUTPUT = "selects outputs of the Python class"
@@ -70,28 +71,28 @@ COMMON = FieldRules(
     },
 )  # fmt: skip
 
-WINDOWED_LAYERS = FieldRules(
-    frozenset({"layer_types", "max_window_layers", "sliding_window", "use_sliding_window"})
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Family:
     """What one architecture adds to the common fields.
 
     `qkv_bias` says whether the query, key and value products have a bias: by the config's
-    `attention_bias`, which then holds for the output product too, or always. A family with
-    `recurrent` layers is a hybrid; the word says how its checkpoints hold their projections.
+    `attention_bias`, which then holds for the output product too, by a field of its own, or always.
+    A family with `recurrent` layers is a hybrid; the word says how its checkpoints hold their
+    projections. `mixture` names the defaults of a family with experts, `gemma` that a config's
+    scores, rotations and caps are said as Gemma's are.
     """
 
     model_type: str
     rules: FieldRules
-    qkv_bias: Literal["config", "always", "never"] = "config"
+    qkv_bias: Literal["config", "own", "always", "never"] = "config"
     mlp_bias: bool = False
     qk_norm: bool = False
-    window: Literal["none", "all", "layers"] = "none"
+    window: WindowRule = "none"
     recurrent: Literal["none", "packed", "split"] = "none"
     latent: bool = False
+    mixture: str | None = None
+    gemma: bool = False
 
 
 FAMILIES = {
@@ -116,15 +117,15 @@ FAMILIES = {
     ),
     "Qwen2ForCausalLM": Family(
         "qwen2",
-        COMMON | WINDOWED_LAYERS | FieldRules(frozenset(), fixed={"use_mrope": (False,)}),
+        COMMON | hf_windows.RULES | FieldRules(frozenset(), fixed={"use_mrope": (False,)}),
         qkv_bias="always",
-        window="layers",
+        window="late",
     ),
     "Qwen3ForCausalLM": Family(
         "qwen3",
-        COMMON | WINDOWED_LAYERS | FieldRules(frozenset({"attention_bias"})),
+        COMMON | hf_windows.RULES | FieldRules(frozenset({"attention_bias"})),
         qk_norm=True,
-        window="layers",
+        window="late",
     ),
     "Qwen3_5ForCausalLM": Family(
         "qwen3_5_text",
@@ -132,4 +133,6 @@ FAMILIES = {
         qk_norm=True,
         recurrent="split",
     ),
+    "DeepseekV2ForCausalLM": Family("deepseek_v2", COMMON | hf_deepseek.V2_RULES, latent=True),
+    "DeepseekV3ForCausalLM": Family("deepseek_v3", COMMON | hf_deepseek.V3_RULES, latent=True),
 }

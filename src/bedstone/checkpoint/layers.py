@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from bedstone.checkpoint.config import LatentConfig, ModelConfig, RecurrentConfig
+from bedstone.checkpoint.config import LatentConfig, MixtureConfig, ModelConfig, RecurrentConfig
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -13,14 +13,21 @@ UP = "self_attn.kv_b_proj.weight"
 """From the latent to keys and values [heads * (own + value_dim), kv_rank], head by head."""
 
 
+EXPERTS = "mlp.experts"
+"""What the experts of a layer stand below."""
+
+
 def layer_tensors(config: ModelConfig, layer: int) -> Shapes:
     """Every tensor of a layer."""
-    hidden = (config.hidden,)
+    norms = ["input_layernorm", "post_attention_layernorm"]
+    if config.sandwich_norms:
+        norms += ["pre_feedforward_layernorm", "post_feedforward_layernorm"]
     return {
-        "input_layernorm.weight": hidden,
+        **{f"{norm}.weight": (config.hidden,) for norm in norms},
         **mixer_tensors(config, layer),
-        "post_attention_layernorm.weight": hidden,
-        **feed_forward_tensors(config),
+        **(
+            mixture_tensors(config, mixture) if mixture and sparse else feed_forward_tensors(config)
+        ),
     }
 
 
@@ -91,13 +98,57 @@ def recurrent_tensors(config: ModelConfig, recurrent: RecurrentConfig) -> Shapes
     }
 
 
-def feed_forward_tensors(config: ModelConfig) -> Shapes:
-    """The gated feed-forward block."""
-    hidden, wide, bias = config.hidden, config.intermediate, config.mlp_bias
+def feed_forward_tensors(config: ModelConfig, layer: int) -> Shapes:
+    """The gated feed-forward block, or the mixture of experts that stands for it."""
+    mixture = config.mixture
+    if mixture is not None and layer in mixture.layers:
+        return mixture_tensors(config, mixture)
+    return _gated("mlp", config.hidden, config.intermediate, bias=config.mlp_bias)
+
+
+def mixture_tensors(config: ModelConfig, mixture: MixtureConfig) -> Shapes:
+    """The router, with its bias where it has one, the experts, and the network all rows take."""
+    hidden, experts = config.hidden, mixture.experts
+    bias = {"mlp.gate.e_score_correction_bias": (experts,)} if mixture.bias else {}
+    shared = shared_name(mixture)
+    gate = _matrix(f"{shared}_gate", 1, hidden) if mixture.shared_gate else {}
     return {
-        **_matrix("mlp.gate_proj", wide, hidden, bias=bias),
-        **_matrix("mlp.up_proj", wide, hidden, bias=bias),
-        **_matrix("mlp.down_proj", hidden, wide, bias=bias),
+        **_matrix("mlp.gate", experts, hidden),
+        **bias,
+        **expert_tensors(hidden, mixture),
+        **(_gated(shared, hidden, mixture.shared) if mixture.shared else {}),
+        **gate,
+    }
+
+
+def shared_name(mixture: MixtureConfig) -> str:
+    """What the network all rows take is called: the one with a gate is a single expert."""
+    return "mlp.shared_expert" if mixture.shared_gate else "mlp.shared_experts"
+
+
+def expert_tensors(hidden: int, mixture: MixtureConfig) -> Shapes:
+    """The experts' matrices, as the checkpoint holds them."""
+    experts, wide = mixture.experts, mixture.intermediate
+    if mixture.layout == "merged":
+        return {
+            f"{EXPERTS}.gate_up_proj": (experts, 2 * wide, hidden),
+            f"{EXPERTS}.down_proj": (experts, hidden, wide),
+        }
+    shapes = _gated("", hidden, wide)
+    if mixture.layout == "stacked":
+        return {f"{EXPERTS}{name}": (experts, *shape) for name, shape in shapes.items()}
+    return {
+        f"{EXPERTS}.{expert}{name}": shape
+        for expert in range(experts)
+        for name, shape in shapes.items()
+    }
+
+
+def _gated(name: str, hidden: int, wide: int, *, bias: bool = False) -> Shapes:
+    return {
+        **_matrix(f"{name}.gate_proj", wide, hidden, bias=bias),
+        **_matrix(f"{name}.up_proj", wide, hidden, bias=bias),
+        **_matrix(f"{name}.down_proj", hidden, wide, bias=bias),
     }
 
 

@@ -15,6 +15,7 @@ from bedstone.checkpoint.gguf import GgufFile, read_gguf
 from bedstone.checkpoint.gguf_config import ROPE_FACTORS, parse_gguf_config
 from bedstone.checkpoint.hf_config import parse_hf_config, quant_method
 from bedstone.checkpoint.json_text import read_object
+from bedstone.checkpoint.layers import EXPERTS
 from bedstone.checkpoint.names import HEAD, gguf_name
 from bedstone.checkpoint.rope import divided
 from bedstone.checkpoint.shards import Shards, read_lone, read_shards
@@ -73,7 +74,7 @@ def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkp
     if method not in (None, "fp8"):
         raise _unsupported_method(where, method)
     config = parse_hf_config(values, where, folder.resolve().name, generation)
-    config, notes = _settled_tie(config, shards)
+    config, notes = _settled_tie(_with_layout(config, shards), shards)
     require_config(config, where)
     weights = Weights(shards.files, shards.tensors, shards.foreign, _same_name)
     require_weights(config, weights, str(path))
@@ -99,6 +100,15 @@ def _settled_tie(config: ModelConfig, shards: Shards) -> tuple[ModelConfig, tupl
         return config, ()
     note = f"the config ties the embeddings, yet the checkpoint holds `{HEAD}`, which serves"
     return replace(config, tie_embeddings=False), (note,)
+
+
+def _with_layout(config: ModelConfig, shards: Shards) -> ModelConfig:
+    """Experts as the files hold them: a tensor for each matrix unless two are merged in one."""
+    mixture = config.mixture
+    merged = f"{EXPERTS}.gate_up_proj"
+    if mixture is None or not any(name.endswith(merged) for name in shards.tensors):
+        return config
+    return replace(config, mixture=replace(mixture, layout="merged"))
 
 
 def _same_name(canonical: str) -> str:
