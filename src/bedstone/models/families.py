@@ -7,8 +7,10 @@ from bedstone.errors import CallerError, WeightError
 from bedstone.graph.builder import Builder
 from bedstone.graph.step import FormName, Ref, StepGraph
 from bedstone.models.body import Body
+from bedstone.models.deepseek import deepseek
 from bedstone.models.llama import llama
 from bedstone.models.qwen3 import qwen3
+from bedstone.models.qwen3_next import qwen3_next
 from bedstone.spec.dtype import FormatName
 
 Family = Callable[[Body], tuple[Ref, Ref]]
@@ -18,6 +20,9 @@ FAMILIES: Mapping[str, Family] = {
     "MistralForCausalLM": llama,
     "Qwen2ForCausalLM": llama,
     "Qwen3ForCausalLM": qwen3,
+    "Qwen3_5ForCausalLM": qwen3_next,
+    "DeepseekV2ForCausalLM": deepseek,
+    "DeepseekV3ForCausalLM": deepseek,
 }
 
 
