@@ -127,7 +127,8 @@ def manifests(draw):
     for _ in range(draw(st.integers(1, 3))):
         at, placed = 0, []
         for width, source in draw(fields):
-            wide = max(width, 8) if isinstance(source, ExprArg) else width
+            # a value that its field cannot hold is refused, which is tested apart
+            wide = max(width, 8) if isinstance(source, ExprArg | ParamArg) else width
             placed.append(PackField(at, source, wide))
             at += wide + draw(st.integers(0, 3))
         pack = Pack(at + 1, tuple(placed))
@@ -191,6 +192,20 @@ def test_a_value_its_parameter_cannot_hold_is_refused():
     program.capture({"a": 1, "b": 2**31 - 1})
     with pytest.raises(CallerError, match=r"`b` is 2147483648 .* holds 2147483647 at most"):
         program.capture({"a": 1, "b": 2**31})
+
+
+def test_a_value_its_pack_field_cannot_hold_is_refused():
+    pack = Pack(1, (PackField(0, VarArg("b"), 1),))
+    launch = KernelLaunch("m", "k", (1, 1, 1), (1, 1, 1), params=(BytesParam(1),), args=(pack,))
+    manifest = Manifest(
+        "m", {}, {}, {"f": Op((), Impl((launch,)))}, {"p": Program((Call("f", ()),))},
+        vars={"b": Var(300)},
+    )  # fmt: skip
+    lowered = lower(manifest, "p", {})
+    program = LoadedProgram(lowered, build_image(lowered, Fake().linker()), manifest.vars)
+    program.capture({"b": 255})
+    with pytest.raises(CallerError, match=r"`b` is 256 .* holds 255 at most"):
+        program.capture({"b": 256})
 
 
 def test_a_refused_assignment_is_not_remembered():
