@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from bedstone.build.emit import PAGE
 from bedstone.build.identity import sources_digest
 from bedstone.build.plan import plan_manifest
 from bedstone.build.report import report
@@ -96,6 +97,7 @@ def _lock(request: Request, manifest: Manifest, compiler: Compiler) -> Lock:
         target=request.hardware,
         numerics=request.options.numerics,
         context=served_context(request.checkpoint, request.options),
+        page=PAGE,
         compiler=compiler.identity,
         sources=sources_digest(),
         modules={name: module.sha256 for name, module in manifest.modules.items()},

@@ -112,7 +112,7 @@ def command(
         session = load(
             package.path,
             threads=threads,
-            tokens=min(package.lock.context, len(ids) + max_tokens),
+            tokens=package.lock.pages(len(ids) + max_tokens),
             checkpoint=opened,
             cache=cache_directory(),
             progress=stages.step,

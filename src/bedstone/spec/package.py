@@ -17,8 +17,9 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The identities a package was made from.
 
     `checkpoint` is the reference as given, resolved to an absolute path unless it names an
-    installed package; `identity` the sha256 its headers had; `sources` the sha256 over Bedstone's
-    own code and kernels; `modules` the sha256 of each module's file.
+    installed package; `identity` the sha256 its headers had; `context` the most positions of a
+    sequence and `page` the tokens of a page; `sources` the sha256 over Bedstone's own code and
+    kernels; `modules` the sha256 of each module's file.
     """
 
     checkpoint: str
@@ -26,9 +27,14 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str
     numerics: str
     context: int
+    page: int
     compiler: str
     sources: str
     modules: dict[str, str]
+
+    def pages(self, tokens: int) -> int:
+        """Tokens of the whole pages that hold `tokens`, or the longest sequence if that is less."""
+        return -(-min(tokens, self.context) // self.page) * self.page
 
 
 def emit_lock(lock: Lock) -> bytes:
