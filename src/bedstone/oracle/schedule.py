@@ -111,7 +111,7 @@ class ScheduleOracle:
     def _pieces(
         self, slots: QuantSlots, start: int, rows: int, width: int
     ) -> tuple[Array, Array, Array]:
-        def piece(slot: Slot, dtype: type, per: int) -> Array:
+        def piece(slot: Slot, dtype: type[np.generic], per: int) -> Array:
             flat = self._at(slot, dtype)[start // per : (start + rows * width) // per]
             return flat.reshape(rows, width // per)
 
@@ -121,7 +121,7 @@ class ScheduleOracle:
             piece(slots.sums, np.int32, QBLOCK),
         )
 
-    def _at(self, slot: Slot, dtype: type) -> Array:
+    def _at(self, slot: Slot, dtype: type[np.generic]) -> Array:
         return self._arena[slot.offset : slot.end].view(dtype)
 
     def _rows(self, most: int) -> int:
