@@ -42,18 +42,15 @@ def parse_ropes(fields: Fields, head_dim: int) -> tuple[RopeConfig, RopeConfig]:
     New configs hold a table for each kind of layer, old ones a base for each; scaling is that of
     full layers.
     """
-    full = sliding = fields.table("rope_parameters")
-    if full is not None and (full.has("full_attention") or full.has("sliding_attention")):
-        full, sliding = full.table("full_attention"), full.table("sliding_attention")
-        scaled = {"rope_parameters": full.values if full else None}
-        plain = {"rope_parameters": sliding.values if sliding else None}
-    else:
-        scaled, plain = dict(fields.values), dict[str, object]()
-        plain["rope_theta"] = fields.real("rope_local_base_freq", LOCAL_THETA)
-    return (
-        _rope(fields, scaled, GLOBAL_THETA, head_dim),
-        _rope(fields, plain, LOCAL_THETA, head_dim),
-    )
+    tables = fields.table("rope_parameters")
+    kinds = ("full_attention", "sliding_attention")
+    if tables is not None and any(map(tables.has, kinds)):
+        full, sliding = ({"rope_parameters": tables.values.get(kind)} for kind in kinds)
+        return _rope(fields, full, GLOBAL_THETA, head_dim), _rope(
+            fields, sliding, LOCAL_THETA, head_dim
+        )
+    theta = fields.real("rope_local_base_freq", LOCAL_THETA)
+    return _rope(fields, fields.values, GLOBAL_THETA, head_dim), _rope(fields, {}, theta, head_dim)
 
 
 def _rope(fields: Fields, values: Mapping[str, object], theta: float, head_dim: int) -> RopeConfig:

@@ -25,9 +25,7 @@ def layer_tensors(config: ModelConfig, layer: int) -> Shapes:
     return {
         **{f"{norm}.weight": (config.hidden,) for norm in norms},
         **mixer_tensors(config, layer),
-        **(
-            mixture_tensors(config, mixture) if mixture and sparse else feed_forward_tensors(config)
-        ),
+        **feed_forward_tensors(config, layer),
     }
 
 
