@@ -319,7 +319,10 @@ def test_a_directory_without_a_manifest_is_no_package(tmp_path):
 
 
 def test_the_lock_says_which_checkpoint(package):
-    lock = Lock("pkg:m/f", "ab", "cpu", "precise", 40, "gcc", "cd", {})
+    lock = Lock(
+        checkpoint="pkg:m/f", identity="ab", target="cpu", numerics="precise", context=40,
+        page=PAGE, compiler="gcc", sources="cd", modules={},
+    )  # fmt: skip
     (package / LOCK).write_bytes(emit_lock(lock))
     parts = read_package(package)
     assert (parts.checkpoint, parts.identity) == ("pkg:m/f", "ab")
