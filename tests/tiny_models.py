@@ -11,7 +11,6 @@ import torch
 import transformers
 
 from bedstone.checkpoint.config import ModelConfig
-from bedstone.checkpoint.names import expected_tensors
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.models import step_graph
 from bedstone.oracle.step import StepOracle
@@ -40,6 +39,33 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 16,
 }
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 16,
+    "mscale": 0.7,
+    "mscale_all_dim": 0.9,
+}
+HYBRID = {
+    "num_hidden_layers": 4,
+    "head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 6,
+    "linear_key_head_dim": 6,
+    "linear_value_head_dim": 10,
+    "linear_conv_kernel_dim": 3,
+}
+ONE_OF_EACH = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]}
+LATENT = {
+    "num_key_value_heads": 4,
+    "kv_lora_rank": 22,
+    "q_lora_rank": 18,
+    "qk_nope_head_dim": 10,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 12,
+    "first_k_dense_replace": 2,
+}
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
@@ -52,6 +78,19 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"head_dim": 16, "tie_word_embeddings": True}),
     "qwen3-untied": ("Qwen3", {"head_dim": 8, "attention_bias": True}),
+    "qwen3.5": ("Qwen3_5", HYBRID),
+    "qwen3.5-wide-taps": (
+        "Qwen3_5",
+        HYBRID
+        | ONE_OF_EACH
+        | {
+            "linear_num_key_heads": 3,
+            "linear_num_value_heads": 3,
+            "linear_conv_kernel_dim": 5,
+            "attention_bias": True,
+            "rope_parameters": {"rope_theta": 500.0, "partial_rotary_factor": 0.5},
+        },
+    ),
 }
 IDS = (1, 17, 42, 3, 3, 58, 9, 26, 0, 60, 11, 5)
 
@@ -112,8 +151,8 @@ class Loaded:
 
 def load(reference: str, **changes: Any) -> Loaded:
     checkpoint = open_checkpoint(reference)
-    names = expected_tensors(checkpoint.config)
-    formats = {name: checkpoint.tensor(name).format for name in names}
+    names = checkpoint.constants
+    formats = {name: checkpoint.format(name) for name in names}
     values = {name: checkpoint.values(name) for name in names}
     loaded = Loaded(checkpoint.config, formats, values, **changes)
     checkpoint.close()
@@ -123,11 +162,12 @@ def load(reference: str, **changes: Any) -> Loaded:
 def write_tiny(name: str, folder: Path, **saving: Any) -> transformers.PreTrainedModel:
     """A random model with norms and biases away from one and zero, saved to `folder`."""
     family, changes = MODELS[name]
-    config = getattr(transformers, f"{family}Config")(**SIZES | changes)
+    causal = getattr(transformers, f"{family}ForCausalLM")
     torch.manual_seed(sum(map(ord, name)))
-    model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
+    model = causal(causal.config_class(**SIZES | changes)).eval()
+    routing = {k: b for k, b in model.named_buffers() if "correction_bias" in k}
     with torch.no_grad():
-        for key, weight in model.named_parameters():
+        for key, weight in {**dict(model.named_parameters()), **routing}.items():
             weight.normal_(1.0 if "norm" in key else 0.0, 0.25)
     model.save_pretrained(folder, **saving)
     return model

@@ -1,10 +1,13 @@
 """Each family's steps against `transformers`, whatever way the rows are cut into steps."""
 
+from collections import Counter
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 import pytest
 
+from bedstone.checkpoint.constants import constants
 from bedstone.checkpoint.names import expected_tensors
 from bedstone.models import step_graph
 from tiny_models import Cached
@@ -65,11 +68,16 @@ def test_a_batch_is_its_sequences(tiny) -> None:
         assert out["next"][:, 0].tolist() == expected.argmax(axis=1).tolist()
 
 
-def test_the_graph_reads_every_constant_the_config_calls_for(tiny) -> None:
+@pytest.mark.parametrize("form", ["decode", "chunk"])
+def test_a_graph_reads_every_row_the_config_calls_for(tiny, form: str) -> None:
     config = tiny.loaded.config
-    graph = step_graph(config, "decode", formats=tiny.loaded.formats, rows=1, capacity=16)
-    shapes = {const.name: const.shape for const in graph.consts.values()}
-    assert shapes == expected_tensors(config)
+    graph = step_graph(config, form, formats=tiny.loaded.formats, rows=1, capacity=16)
+    known, read = constants(config), Counter()
+    for const in graph.consts.values():
+        assert const.shape == known[const.name].shape
+        for window in known[const.name].windows:
+            read[window.tensor] += window.rows
+    assert read == {name: prod(s[:-1]) for name, s in expected_tensors(config).items()}
 
 
 @pytest.mark.parametrize("tiny", ["mistral-window"], indirect=True)
