@@ -59,9 +59,9 @@ def patched(document: Any, mutation: list[dict[str, Any]]) -> Any:
 
 
 @cache
-def cases() -> tuple[Case, ...]:
-    """Every stored case."""
-    with (ROOT / "cases.jsonl").open(encoding="utf-8") as lines:
+def cases(stored: str = "cases.jsonl") -> tuple[Case, ...]:
+    """Every stored case; those of `found.jsonl` were found by fuzzing."""
+    with (ROOT / stored).open(encoding="utf-8") as lines:
         return tuple(_case(json.loads(line)) for line in lines)
 
 
