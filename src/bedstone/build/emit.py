@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bedstone.build.operands import (
+from bedstone.build.operand import (
     Frequencies,
     Int,
     Operand,
@@ -17,8 +17,8 @@ from bedstone.build.operands import (
     Real,
     Role,
     Whole,
-    operands,
 )
+from bedstone.build.operands import operands
 from bedstone.build.ops import OpTable, Place, Sizes
 from bedstone.build.placement import Placement, Workspace
 from bedstone.errors import CallerError

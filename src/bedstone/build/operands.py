@@ -6,11 +6,28 @@ lies, which `bedstone.build.placement` decides, or about order, which the librar
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from bedstone.build.operand import (
+    Cache,
+    Count,
+    Elements,
+    Int,
+    Io,
+    Operand,
+    Operands,
+    Quant,
+    QuantPiece,
+    Real,
+    Role,
+    Rotation,
+    Size,
+    Values,
+    Vector,
+    Weight,
+)
 from bedstone.errors import CallerError
-from bedstone.graph.step import AtParam, RowSel
+from bedstone.graph.step import AtParam, Fixed, RowSel
 from bedstone.lane.launch import (
     ArgMax,
     Attention,
@@ -32,132 +49,6 @@ from bedstone.lane.launch import (
     ToRows,
     ToScratch,
 )
-
-QuantPiece = Literal["codes", "scales", "sums"]
-Role = Literal[
-    "token", "position", "slot", "pages",
-    "next", "error", "chain.token", "chain.position", "chain.slot", "run",
-]  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Values:
-    """The f32 or i32 values of a tensor."""
-
-    tensor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Quant:
-    """One piece of the quantized form of a tensor."""
-
-    tensor: str
-    piece: QuantPiece
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """A checkpoint matrix in its own format."""
-
-    const: str
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """A checkpoint vector as f32, whatever its format."""
-
-    const: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rotation:
-    """A rope table's cosines or sines."""
-
-    table: str
-    of: Literal["cos", "sin"]
-
-
-@dataclass(frozen=True, slots=True)
-class Cache:
-    """The storage of a carried table."""
-
-    table: str
-
-
-@dataclass(frozen=True, slots=True)
-class Io:
-    """A buffer of the step's protocol, by its role."""
-
-    role: Role
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """The rows of the launch: `rows` at most, which a param may lower."""
-
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """The values of the launch: its rows times `width`."""
-
-    rows: int
-    width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Int:
-    """A literal i32."""
-
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class Real:
-    """A literal f32."""
-
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """A size no launch knows: tokens of a page, pages of a sequence, rows of the whole step."""
-
-    of: Literal["page", "pages_width", "step_rows"]
-
-
-@dataclass(frozen=True, slots=True)
-class Frequencies:
-    """Radians a position for each pair of a rotation, passed by value."""
-
-    inv_freq: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """A whole buffer of the manifest, outside any step."""
-
-    buffer: str
-
-
-Operand = (
-    Values
-    | Quant
-    | Weight
-    | Vector
-    | Rotation
-    | Cache
-    | Io
-    | Count
-    | Elements
-    | Int
-    | Real
-    | Size
-    | Frequencies
-    | Whole
-)
-Operands = dict[str, Operand]
 
 _PIECES: tuple[tuple[str, QuantPiece], ...] = (("q", "codes"), ("s", "scales"), ("z", "sums"))
 _ACT_CODE = {"silu": 0, "gelu_tanh": 1}
@@ -339,9 +230,11 @@ def _attention(launch: Attention) -> Operands:
 
 
 def _take_row(launch: TakeRow) -> Operands:
+    """The kernel counts rows from 1: a literal index is one less, the live row count the last."""
+    row = Int(launch.at.row + 1) if isinstance(launch.at, Fixed) else Count(launch.rows)
     return {
         **_read(launch.x),
-        "row": Count(launch.rows),
+        "row": row,
         **_write(launch.dst),
         **_sizes(width=launch.width),
     }

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bedstone.build.operands import (
+from bedstone.build.operand import (
     Count,
     Elements,
     Frequencies,

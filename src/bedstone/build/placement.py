@@ -7,7 +7,7 @@ slot is read as. Workspaces are dead between runs and shared by all programs.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bedstone.build.operands import (
+from bedstone.build.operand import (
     Cache,
     Io,
     Operand,

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.domain import limits_of
+from bedstone.runtime.executor import Executor
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease, whole_lease
 from bedstone.runtime.memory import upper_bounds
-from bedstone.runtime.session import Session
 from bedstone.verify.protocol import Chain, Protocol, Shape, protocol
 
 
@@ -28,7 +28,7 @@ class Generator:
     last `generate` ended.
     """
 
-    def __init__(self, session: Session, pages: Sequence[int] | None = None) -> None:
+    def __init__(self, session: Executor, pages: Sequence[int] | None = None) -> None:
         self._session = session
         self._protocol = protocol(session.verified)
         self._lease = whole_lease(self._protocol, session.capacity, pages)
@@ -194,7 +194,7 @@ def _programs(protocol: Protocol) -> tuple[Shape, Shape]:
     return first, second
 
 
-def _limit(session: Session, protocol: Protocol, lease: Lease) -> int:
+def _limit(session: Executor, protocol: Protocol, lease: Lease) -> int:
     """The longest sequence the tables, the leased pages and the declared positions allow."""
     limits = [lease.tokens] if lease.pages else []
     limits += [protocol.reach] if protocol.reach is not None else []

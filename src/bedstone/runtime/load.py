@@ -17,6 +17,7 @@ from bedstone.errors import CallerError, WeightError
 from bedstone.runtime.bind import Progress, plan_binding
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.device import Device
+from bedstone.runtime.executor import Loaded
 from bedstone.runtime.image import build_image, largest_shared
 from bedstone.runtime.lower import lower
 from bedstone.runtime.memory import plan_capacity, upper_bounds
@@ -30,7 +31,7 @@ from bedstone.runtime.regions import (
     require_one_process,
     resolve_functions,
 )
-from bedstone.runtime.session import Loaded, Session
+from bedstone.runtime.session import Session
 from bedstone.runtime.weights import Checkpoint
 from bedstone.spec.codec import parse
 from bedstone.spec.manifest import Manifest

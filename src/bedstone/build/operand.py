@@ -1,0 +1,130 @@
+"""The vocabulary of operands: what a kernel parameter means, before anybody knows where it lies."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+QuantPiece = Literal["codes", "scales", "sums"]
+Role = Literal[
+    "token", "position", "slot", "pages",
+    "next", "error", "chain.token", "chain.position", "chain.slot", "run",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The f32 or i32 values of a tensor."""
+
+    tensor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Quant:
+    """One piece of the quantized form of a tensor."""
+
+    tensor: str
+    piece: QuantPiece
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A checkpoint matrix in its own format."""
+
+    const: str
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A checkpoint vector as f32, whatever its format."""
+
+    const: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """A rope table's cosines or sines."""
+
+    table: str
+    of: Literal["cos", "sin"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """The storage of a carried table."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Io:
+    """A buffer of the step's protocol, by its role."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The rows of the launch: `rows` at most, which a param may lower."""
+
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The values of the launch: its rows times `width`."""
+
+    rows: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    """A literal i32."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A literal f32."""
+
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size no launch knows: tokens of a page, pages of a sequence, rows of the whole step."""
+
+    of: Literal["page", "pages_width", "step_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """Radians a position for each pair of a rotation, passed by value."""
+
+    inv_freq: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole buffer of the manifest, outside any step."""
+
+    buffer: str
+
+
+Operand = (
+    Values
+    | Quant
+    | Weight
+    | Vector
+    | Rotation
+    | Cache
+    | Io
+    | Count
+    | Elements
+    | Int
+    | Real
+    | Size
+    | Frequencies
+    | Whole
+)
+Operands = dict[str, Operand]

@@ -1,0 +1,263 @@
+"""A loaded package: memory, weights and programs, run one call at a time.
+
+An executor is driven by one thread at a time; a second one waits. Nothing is printed. Inputs are
+checked against what the manifest declares for them before they are copied.
+"""
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CallerError
+from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.device import Device, Memory, Tap
+from bedstone.runtime.domain import Limits, limits_of, require_inside
+from bedstone.runtime.lower import Region
+from bedstone.runtime.memory import Capacity, extents, upper_bounds
+from bedstone.runtime.program import LoadedProgram
+from bedstone.spec.expr import reads
+from bedstone.spec.manifest import BufferKind, Domain, Manifest
+from bedstone.verify import Verified
+
+_WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
+_READ: tuple[BufferKind, ...] = ("output", "inout")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What loading made: the parts of a session."""
+
+    verified: Verified
+    device: Device
+    memory: Mapping[Region, Memory]
+    programs: Mapping[str, LoadedProgram]
+    capacity: Capacity
+
+
+@dataclass(frozen=True, slots=True)
+class _Port:
+    """A buffer a caller reads or writes; `limits` None where they depend on a call's vars."""
+
+    kind: BufferKind
+    memory: Memory
+    dtype: "np.dtype[np.generic]"
+    shape: tuple[int, ...]
+    domain: Domain | None
+    limits: Limits | None
+
+
+class Executor:
+    """A loaded package on a device."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+        self._device = loaded.device
+        self._programs = loaded.programs
+        self._upper = upper_bounds(self.manifest)
+        self._ports = {
+            n: self._port(n) for n, b in self.manifest.buffers.items() if _is_port(b.kind)
+        }
+        self._lock = threading.RLock()
+        self._closed = False
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest it was loaded from."""
+        return self._loaded.verified.manifest
+
+    @property
+    def verified(self) -> Verified:
+        """The manifest with its proof."""
+        return self._loaded.verified
+
+    @property
+    def capacity(self) -> Capacity:
+        """What the pooled states hold, with notes where that is not what was asked for."""
+        return self._loaded.capacity
+
+    def write(
+        self,
+        buffer: str,
+        data: NDArray[np.generic] | bytes,
+        /,
+        **vars: int,  # noqa: A002
+    ) -> None:
+        """Copy elements into the front of an input or inout buffer.
+
+        `vars` are those of the call the data is for, where the buffer's domain depends on them;
+        one that is not given counts at its maximum.
+
+        Raises `CallerError`: the buffer takes no input, or the data is too long, of another element
+        type or outside the domain.
+        """
+        port = self._named(buffer, _WRITTEN)
+        array = _elements(buffer, data, port)
+        if port.domain is not None:
+            limits = port.limits or self._limits(port.domain, {**self._upper, **vars})
+            require_inside(buffer, array, limits)
+        with self._lock:
+            self._require_open()
+            self._device.write(port.memory.address, array.view(np.uint8))
+
+    def read(self, buffer: str) -> NDArray[np.generic]:
+        """A copy of an output or inout buffer, every var in its shape at the maximum."""
+        port = self._named(buffer, _READ)
+        return self._bytes(port.memory).view(port.dtype).reshape(port.shape)
+
+    def region(self, name: str) -> NDArray[np.uint8]:
+        """A copy of the raw bytes of a state, or of a buffer of any kind that outlives loading."""
+        for kind in ("state", "buffer"):
+            memory = self._loaded.memory.get(Region(kind, name))
+            if memory is not None:
+                return self._bytes(memory)
+        raise CallerError(f"no state or buffer `{name}`")
+
+    def clear(self, state: str, offset: int, nbytes: int) -> None:
+        """Set bytes of a state to zero, as a fresh sequence expects its own to be."""
+        memory = self._loaded.memory.get(Region("state", state))
+        if memory is None:
+            raise CallerError(f"no state `{state}`")
+        if not 0 <= offset <= offset + nbytes <= memory.nbytes:
+            raise CallerError(
+                f"state `{state}` has {memory.nbytes} bytes: [{offset}, {offset + nbytes}) is not "
+                "inside"
+            )
+        with self._lock:
+            self._require_open()
+            self._device.clear(memory.address + offset, nbytes)
+
+    def run(self, program: str, /, **vars: int) -> None:  # noqa: A002
+        """Run a program once and wait for it.
+
+        Raises `CallerError`: there is no such program, or a var it reads is missing or out of
+        range.
+        """
+        with self._lock:
+            self._replay(program, vars, 1, ())
+
+    def repeat(
+        self,
+        program: str,
+        times: int,
+        collect: Sequence[str],
+        /,
+        **vars: int,  # noqa: A002
+    ) -> tuple[NDArray[np.generic], ...]:
+        """Run a program `times` times in one call, with nothing from the host in between.
+
+        Returns one array [times, ...] for each output buffer in `collect`: what it held after
+        each run.
+        """
+        ports = [self._named(name, _READ) for name in collect]
+        sinks = [np.zeros((times, port.memory.nbytes), np.uint8) for port in ports]
+        taps = [
+            Tap(port.memory.address, sink.ctypes.data, port.memory.nbytes)
+            for port, sink in zip(ports, sinks, strict=True)
+        ]
+        with self._lock:
+            self._replay(program, vars, times, taps)
+        return tuple(
+            sink.view(port.dtype).reshape(times, *port.shape)
+            for port, sink in zip(ports, sinks, strict=True)
+        )
+
+    def reads(self, program: str) -> tuple[str, ...]:
+        """The vars a program reads, in name order; a run must give them."""
+        return self._program(program).reads
+
+    def close(self) -> None:
+        """Stop the device's threads; a closed session runs nothing more."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._device.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _replay(
+        self, program: str, given: Mapping[str, int], times: int, taps: Sequence[Tap]
+    ) -> None:
+        self._require_open()
+        capture = self._program(program).capture(given)
+        self._device.replay(capture.address, capture.count, times, taps)
+
+    def _program(self, name: str) -> LoadedProgram:
+        loaded = self._programs.get(name)
+        if loaded is None:
+            known = ", ".join(f"`{program}`" for program in sorted(self._programs))
+            raise CallerError(f"no program `{name}`; there are {known}")
+        return loaded
+
+    def _bytes(self, memory: Memory) -> NDArray[np.uint8]:
+        with self._lock:
+            self._require_open()
+            return self._device.read(memory.address, memory.nbytes)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise CallerError("the session is closed")
+
+    def _named(self, name: str, kinds: tuple[BufferKind, ...]) -> _Port:
+        port = self._ports.get(name)
+        if port is None or port.kind not in kinds:
+            declared = self.manifest.buffers.get(name)
+            raise CallerError(
+                f"no buffer `{name}`"
+                if declared is None
+                else f"buffer `{name}` is {declared.kind}, expected {' or '.join(kinds)}"
+            )
+        return port
+
+    def _port(self, name: str) -> _Port:
+        buffer = self.manifest.buffers[name]
+        domain = buffer.domain
+        return _Port(
+            kind=buffer.kind,
+            memory=self._loaded.memory[Region("buffer", name)],
+            dtype=NUMPY_DTYPES[buffer.dtype],
+            shape=extents(buffer.shape, self._upper),
+            domain=domain,
+            limits=None
+            if domain is None or _depends(domain)
+            else self._limits(domain, self._upper),
+        )
+
+    def _limits(self, domain: Domain, env: Mapping[str, int]) -> Limits:
+        return limits_of(domain, self.manifest, self.capacity, env)
+
+
+def _is_port(kind: BufferKind) -> bool:
+    return kind in _WRITTEN or kind in _READ
+
+
+def _depends(domain: Domain) -> bool:
+    """Whether the domain's bounds read vars."""
+    bounds = (b for b in (domain.min, domain.max) if b is not None and not isinstance(b, float))
+    return any(reads(bound) for bound in bounds)
+
+
+def _elements(buffer: str, data: NDArray[np.generic] | bytes, port: _Port) -> NDArray[np.generic]:
+    """The data as elements [n] of the buffer's type.
+
+    Raises `CallerError`: it is of another type or longer than the buffer.
+    """
+    if not isinstance(data, np.ndarray):
+        if len(data) % port.dtype.itemsize:
+            raise CallerError(f"{len(data)} bytes are no whole {port.dtype} elements of `{buffer}`")
+        data = np.frombuffer(data, port.dtype)
+    if data.dtype != port.dtype:
+        raise CallerError(f"buffer `{buffer}` takes {port.dtype}, got {data.dtype}")
+    if data.size > math.prod(port.shape):
+        raise CallerError(
+            f"buffer `{buffer}` holds {math.prod(port.shape)} elements, got {data.size}"
+        )
+    return np.ascontiguousarray(data).reshape(-1)
