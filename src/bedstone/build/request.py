@@ -10,6 +10,7 @@ from typing import Literal
 from bedstone.build.identity import package_key, sources_digest
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import PACKAGE_PREFIX
+from bedstone.checkpoint.shapes import Shape
 from bedstone.errors import CallerError, TargetError
 from bedstone.spec.package import LOCK, Lock, parse_lock
 from bedstone.target.cpu import HARDWARE_SETS, choose, read_features
@@ -89,14 +90,14 @@ class Package:
     lock: Lock
 
 
-def served_context(checkpoint: Checkpoint, options: Options) -> int:
+def served_context(shape: Shape, options: Options) -> int:
     """The positions of the longest sequence; more than the model has is a `CallerError`."""
-    most = checkpoint.config.context
+    most = shape.config.context
     if options.context is None:
         return min(most, MOST_CONTEXT)
     if not 1 <= options.context <= most:
         raise CallerError(
-            f"context {options.context}: `{checkpoint.reference}` serves 1 to {most} positions"
+            f"context {options.context}: `{shape.reference}` serves 1 to {most} positions"
         )
     return options.context
 

@@ -1,0 +1,88 @@
+"""The shapes of well-known models: what a plan needs of a checkpoint, without any weights.
+
+`shapes.json` holds fields of the config.json each model was published with, those that decide what
+a step computes, in the words of Hugging Face: they are read as any checkpoint's config is.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, Protocol
+
+from bedstone.checkpoint.config import ModelConfig, require_config
+from bedstone.checkpoint.constants import Constant, constants
+from bedstone.checkpoint.hf_config import parse_hf_config
+from bedstone.errors import CallerError
+from bedstone.spec.dtype import FORMATS, FormatName
+
+
+class Shape(Protocol):
+    """What a plan asks of a checkpoint, and all it asks: no weights are read."""
+
+    @property
+    def reference(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def config(self) -> ModelConfig:
+        """The model's sizes."""
+        ...
+
+    @property
+    def constants(self) -> Mapping[str, Constant]:
+        """Everything a step of the model may read."""
+        ...
+
+    def format(self, name: str) -> FormatName:
+        """How a constant is held."""
+        ...
+
+
+@dataclass(frozen=True)
+class ShapeCheckpoint:
+    """A model's config, and the one format that its matrices would be held in.
+
+    As in the files of such a format, vectors of a quantized model are f32, and so is a matrix whose
+    rows are no whole blocks.
+    """
+
+    reference: str
+    config: ModelConfig
+    matrices: FormatName
+
+    @cached_property
+    def constants(self) -> Mapping[str, Constant]:
+        """Everything a step of the model may read."""
+        return constants(self.config)
+
+    def format(self, name: str) -> FormatName:
+        """How a constant would be held."""
+        shape, held = self.constants[name].shape, FORMATS[self.matrices]
+        if held.quantized and (len(shape) == 1 or shape[-1] % held.block):
+            return "f32"
+        return self.matrices
+
+
+def shape_names() -> tuple[str, ...]:
+    """The models whose shapes are known."""
+    return tuple(_read())
+
+
+def shape_checkpoint(name: str, matrices: FormatName = "bf16") -> ShapeCheckpoint:
+    """The shape of a well-known model; a name that is none of `shape_names` is a `CallerError`."""
+    known = _read()
+    if name not in known:
+        names = ", ".join(f"`{known_name}`" for known_name in known)
+        raise CallerError(f"no config `{name}`: expected one of {names}")
+    config = parse_hf_config(known[name], name, name)
+    require_config(config, name)
+    return ShapeCheckpoint(name, config, matrices)
+
+
+def _read() -> dict[str, dict[str, Any]]:
+    text = (files("bedstone.checkpoint") / "shapes.json").read_text(encoding="utf-8")
+    read: dict[str, dict[str, Any]] = json.loads(text)
+    return read
