@@ -52,10 +52,14 @@ def test_c06_the_context_is_the_configs_own():
     assert config.context == 32768
 
 
+NEEDED = {"DeepseekV2": {"num_experts_per_tok": 6}}
+"""Fields without a default."""
+
+
 @pytest.mark.parametrize("name", [n.removesuffix("ForCausalLM") for n in FAMILIES])
 def test_a_config_by_transformers_is_read(name):
     config_class = getattr(transformers, f"{name}ForCausalLM").config_class
-    config = config_class(architectures=[f"{name}ForCausalLM"])
+    config = config_class(architectures=[f"{name}ForCausalLM"], **NEEDED.get(name, {}))
     written = json.loads(config.to_json_string(use_diff=False))
     ours = parse_hf_config(written, "config.json", "m")
     assert (ours.vocab, ours.hidden, ours.layers) == (

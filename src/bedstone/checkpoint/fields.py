@@ -33,13 +33,13 @@ def check_fields(values: Mapping[str, object], rules: FieldRules) -> list[str]:
     """Say which fields are unknown or stand at a value that is not supported."""
     problems = []
     for name, value in values.items():
-        if name in rules.used or name in rules.inert:
-            continue
-        if name not in rules.fixed:
+        allowed = rules.fixed.get(name)
+        if allowed is not None:
+            if value not in allowed:
+                shown = " or ".join(repr(v) for v in allowed)
+                problems.append(f"field `{name}` is {value!r}, supported is {shown}")
+        elif name not in rules.used and name not in rules.inert:
             problems.append(f"field `{name}` is not known")
-        elif value not in rules.fixed[name]:
-            allowed = " or ".join(repr(v) for v in rules.fixed[name])
-            problems.append(f"field `{name}` is {value!r}, supported is {allowed}")
     return problems
 
 

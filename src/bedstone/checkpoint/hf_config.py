@@ -8,10 +8,9 @@ another width, the tensors' shapes stop the load.
 from collections.abc import Mapping
 from typing import Literal
 
-from bedstone.checkpoint import hf_gemma, hf_hybrid, hf_mixture
+from bedstone.checkpoint import hf_deepseek, hf_gemma, hf_hybrid, hf_mixture
 from bedstone.checkpoint.config import LatentConfig, MixtureConfig, ModelConfig, RopeConfig
 from bedstone.checkpoint.fields import Fields, require_fields
-from bedstone.checkpoint.hf_deepseek import parse_latent
 from bedstone.checkpoint.hf_families import FAMILIES, Family
 from bedstone.checkpoint.hf_rope import parse_rope, parse_score_factor
 from bedstone.checkpoint.hf_windows import parse_windows
@@ -40,10 +39,11 @@ def parse_hf_config(
     family = FAMILIES[architecture]
     require_fields(values, family.rules, where)
     hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
-    latent = parse_latent(fields) if family.latent else None
+    latent = hf_deepseek.parse_latent(fields) if family.latent else None
     head_dim = latent.own + latent.turned if latent else _head_dim(fields, hidden, heads)
     hybrid = family.recurrent != "none"
     window, kinds = (None, ()) if hybrid else parse_windows(fields, family.window)
+    mixture = _mixture(fields, family)
     rope, local_rope = _ropes(fields, family, head_dim, latent)
     qkv_bias, out_bias = _attention_biases(fields, family)
     return ModelConfig(
@@ -55,7 +55,7 @@ def parse_hf_config(
         heads=heads,
         kv_heads=fields.size("num_key_value_heads", heads),
         head_dim=head_dim,
-        intermediate=fields.size("intermediate_size"),
+        intermediate=_intermediate(fields, mixture),
         context=fields.size("max_position_embeddings"),
         norm_eps=fields.real("rms_norm_eps", 1e-6),
         rope=rope,
@@ -74,7 +74,7 @@ def parse_hf_config(
         attention_gate=hybrid,
         recurrent=hf_hybrid.parse_recurrent(fields, family.recurrent),
         latent=latent,
-        mixture=_mixture(fields, family),
+        mixture=mixture,
         local_rope=local_rope,
         sandwich_norms=family.gemma,
         logit_cap=hf_gemma.parse_logit_cap(fields) if family.gemma else None,
@@ -117,6 +117,12 @@ def _head_dim(fields: Fields, hidden: int, heads: int) -> int:
     return hidden // heads
 
 
+def _intermediate(fields: Fields, mixture: MixtureConfig | None) -> int:
+    """The width of dense feed-forward blocks; where every layer has experts it may be absent."""
+    sparse = mixture is not None and len(mixture.layers) == fields.size("num_hidden_layers")
+    return fields.size("intermediate_size", mixture.intermediate if mixture and sparse else None)
+
+
 def _attention_biases(fields: Fields, family: Family) -> tuple[bool, bool]:
     """Whether queries, keys and values have a bias, and whether the output has one."""
     if family.qkv_bias == "config":
@@ -135,6 +141,8 @@ def _score_scale(fields: Fields, family: Family, head_dim: int) -> float:
 
 
 def _mixture(fields: Fields, family: Family) -> MixtureConfig | None:
+    if family.latent:
+        return hf_deepseek.parse_mixture(fields, hf_deepseek.VERSIONS[family.model_type])
     if family.mixture is None:
         return None
     return hf_mixture.parse_mixture(fields, hf_mixture.DEFAULTS[family.mixture])

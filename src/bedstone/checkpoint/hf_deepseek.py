@@ -62,8 +62,11 @@ class Defaults:
     factor: float
 
 
-V2 = Defaults("softmax", 0, 64, 1407, 2, None, None, 1.0)
-V3 = Defaults("sigmoid", 3, 256, 2048, 1, 8, (8, 4), 2.5)
+VERSIONS = {
+    "deepseek_v2": Defaults("softmax", 0, 64, 1407, 2, None, None, 1.0),
+    "deepseek_v3": Defaults("sigmoid", 3, 256, 2048, 1, 8, (8, 4), 2.5),
+}
+"""By model type."""
 
 
 def parse_latent(fields: Fields) -> LatentConfig:

@@ -8,7 +8,7 @@ computes.
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.checkpoint import hf_deepseek, hf_hybrid, hf_windows
+from bedstone.checkpoint import hf_deepseek, hf_hybrid, hf_mixture, hf_windows
 from bedstone.checkpoint.fields import FieldRules
 from bedstone.checkpoint.hf_windows import WindowRule
 
@@ -132,6 +132,30 @@ FAMILIES = {
         COMMON | hf_hybrid.RULES,
         qk_norm=True,
         recurrent="split",
+    ),
+    "Qwen3_5MoeForCausalLM": Family(
+        "qwen3_5_moe_text",
+        COMMON
+        | hf_hybrid.RULES
+        | hf_mixture.RULES
+        | FieldRules(
+            frozenset({hf_mixture.SHARED}),
+            fixed={
+                "decoder_sparse_step": (1,),
+                "mlp_only_layers": ([],),
+                "norm_topk_prob": (True,),
+            },
+        ),
+        qk_norm=True,
+        recurrent="split",
+        mixture="qwen3_5",
+    ),
+    "Qwen3NextForCausalLM": Family(
+        "qwen3_next",
+        COMMON | hf_hybrid.RULES | hf_mixture.RULES | FieldRules(frozenset({hf_mixture.SHARED})),
+        qk_norm=True,
+        recurrent="packed",
+        mixture="qwen3_next",
     ),
     "DeepseekV2ForCausalLM": Family("deepseek_v2", COMMON | hf_deepseek.V2_RULES, latent=True),
     "DeepseekV3ForCausalLM": Family("deepseek_v3", COMMON | hf_deepseek.V3_RULES, latent=True),

@@ -36,6 +36,8 @@ class MixtureDefaults:
 DEFAULTS = {
     "qwen2": MixtureDefaults(60, 4, 1408, normalise=False, shared=5632),
     "qwen3": MixtureDefaults(128, 8, 768, normalise=False, shared=None),
+    "qwen3_next": MixtureDefaults(512, 10, 512, normalise=True, shared=512),
+    "qwen3_5": MixtureDefaults(256, 8, 512, normalise=True, shared=512),
 }
 
 
