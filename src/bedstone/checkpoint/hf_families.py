@@ -8,7 +8,7 @@ computes.
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.checkpoint import hf_deepseek, hf_hybrid, hf_mixture, hf_windows
+from bedstone.checkpoint import hf_deepseek, hf_gemma, hf_hybrid, hf_mixture, hf_windows
 from bedstone.checkpoint.fields import FieldRules
 from bedstone.checkpoint.hf_windows import WindowRule
 
@@ -126,6 +126,31 @@ FAMILIES = {
         COMMON | hf_windows.RULES | FieldRules(frozenset({"attention_bias"})),
         qk_norm=True,
         window="late",
+    ),
+    "Qwen2MoeForCausalLM": Family(
+        "qwen2_moe",
+        COMMON
+        | hf_windows.RULES
+        | hf_mixture.RULES
+        | FieldRules(frozenset({"qkv_bias", hf_mixture.SHARED})),
+        qkv_bias="own",
+        window="alternate",
+        mixture="qwen2",
+    ),
+    "Qwen3MoeForCausalLM": Family(
+        "qwen3_moe",
+        COMMON
+        | hf_mixture.RULES
+        | FieldRules(
+            frozenset({"attention_bias", "sliding_window", "use_sliding_window"}),
+            inert={"max_window_layers": "windows are on in all layers or in none"},
+        ),
+        qk_norm=True,
+        window="switch",
+        mixture="qwen3",
+    ),
+    "Gemma3ForCausalLM": Family(
+        "gemma3_text", COMMON | hf_gemma.RULES, qk_norm=True, window="pattern", gemma=True
     ),
     "Qwen3_5ForCausalLM": Family(
         "qwen3_5_text",

@@ -55,14 +55,14 @@ def _attend(body: Body, layer: int, own: str, rows: Rows, *, head_norm: bool) ->
             dk=config.head_dim,
             dv=config.head_dim,
             scale=config.attention_scale,
-            window=config.sliding_window,
+            window=config.window(layer),
         )
     )
 
 
 def _turned(body: Body, layer: int, role: str, x: Ref, own: str, *, head_norm: bool) -> Ref:
     """The heads of a query or key, normed where the family does so, at the sequence's positions."""
-    config, rope = body.config, body.config.rope
+    config, rope = body.config, body.config.layer_rope(layer)
     if head_norm:
         weight = f"model.layers.{layer}.self_attn.{role}_norm"
         x = body.norm(f"l{layer}.{role}n{own}", x, weight, config.head_dim)
@@ -70,7 +70,7 @@ def _turned(body: Body, layer: int, role: str, x: Ref, own: str, *, head_norm: b
         Rope(
             x,
             Out(f"l{layer}.{role}r{own}"),
-            body.rope(),
+            body.rope(rope),
             f"pos{own}",
             heads=body.build.value(x).width // config.head_dim,
             head_dim=config.head_dim,

@@ -1,65 +1,80 @@
-"""Blocks the families share: embedding, decoder layer, feed-forward, head."""
+"""What the families share: embedding, decoder layer, head."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from bedstone.graph.step import (
-    Act,
     Add,
     ArgMax,
     AtParam,
     Embed,
     Fixed,
     Linear,
-    Mul,
     Out,
     Ref,
     Row,
     RowSel,
+    Softcap,
 )
 from bedstone.models.body import Body
+from bedstone.models.feed_forward import feed_forward
 
 Block = Callable[[Body, int, Ref], Ref]
 """A block of a layer: what it makes of the normed stream."""
 
-_EMBEDDING = "model.embed_tokens.weight"
+EMBEDDING = "model.embed_tokens.weight"
 
 
-def feed_forward(body: Body, layer: int, x: Ref) -> Ref:
-    """`down(act(gate(x)) * up(x))`."""
-    config, name, bias = body.config, f"model.layers.{layer}.mlp", body.config.mlp_bias
-    wide = config.intermediate
-    gate = body.project(f"l{layer}.gate", x, f"{name}.gate_proj", wide, bias=bias)
-    up = body.project(f"l{layer}.up", x, f"{name}.up_proj", wide, bias=bias)
-    act = body.build.add(Act(gate, Out(f"l{layer}.act"), config.activation))
-    glu = body.build.add(Mul(act, up, Out(f"l{layer}.glu")))
-    return body.project(f"l{layer}.down", glu, f"{name}.down_proj", config.hidden, bias=bias)
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The norms around a block, by their weights' names; `after` is of what the block made."""
+
+    before: str
+    after: str | None = None
 
 
-def decoder(body: Body, mix: Block, feed: Block = feed_forward) -> tuple[Ref, Ref]:
-    """A pre-norm decoder: embed, the layers, the head. The logits and the next tokens.
+_PRE_NORM = (Frame("input_layernorm"), Frame("post_attention_layernorm"))
+_SANDWICH = (
+    Frame("input_layernorm", "post_attention_layernorm"),
+    Frame("pre_feedforward_layernorm", "post_feedforward_layernorm"),
+)
 
-    In each layer `mix` reads other rows of the sequence, `feed` the row itself.
+
+def embed(body: Body, out: str = "x.0") -> Ref:
+    """The rows of this step's ids: the prompt a caller gives a chunk, else the carried tokens."""
+    ids = body.build.carried("prompt" if body.build.form == "chunk" else "token")
+    table = body.const(EMBEDDING, body.config.vocab, body.config.hidden)
+    return body.build.add(Embed(ids, table, Out(out)))
+
+
+def decoder(body: Body, mix: Block, start: Callable[[Body], Ref] = embed) -> tuple[Ref, Ref]:
+    """A decoder: the embedded ids, the layers, the head. The logits and the next tokens.
+
+    In each layer `mix` reads other rows of the sequence, the feed-forward block the row itself.
     """
-    x = embed(body)
+    x = start(body)
     for layer in range(body.config.layers):
-        x = decoder_layer(body, layer, x, mix, feed)
+        x = decoder_layer(body, layer, x, mix)
     return head(body, x)
 
 
-def embed(body: Body) -> Ref:
-    """The rows of this step's ids: the prompt a caller gives a chunk, else the carried tokens."""
-    ids = body.build.carried("prompt" if body.build.form == "chunk" else "token")
-    table = body.const(_EMBEDDING, body.config.vocab, body.config.hidden)
-    return body.build.add(Embed(ids, table, Out("x.0")))
-
-
-def decoder_layer(body: Body, layer: int, x: Ref, mix: Block, feed: Block) -> Ref:
+def decoder_layer(body: Body, layer: int, x: Ref, mix: Block) -> Ref:
     """Both blocks in turn, each of the normed stream and added to it."""
-    build, hidden, name = body.build, body.config.hidden, f"model.layers.{layer}"
-    n = body.norm(f"l{layer}.n", x, f"{name}.input_layernorm", hidden)
-    h = build.add(Add(x, mix(body, layer, n), Out(f"l{layer}.h")))
-    m = body.norm(f"l{layer}.m", h, f"{name}.post_attention_layernorm", hidden)
-    return build.add(Add(h, feed(body, layer, m), Out(f"x.{layer + 1}")))
+    mixing, feeding = _SANDWICH if body.config.sandwich_norms else _PRE_NORM
+    n = _norm(body, layer, "n", x, mixing.before)
+    mixed = _norm(body, layer, "on", mix(body, layer, n), mixing.after)
+    h = body.build.add(Add(x, mixed, Out(f"l{layer}.h")))
+    m = _norm(body, layer, "m", h, feeding.before)
+    fed = _norm(body, layer, "fn", feed_forward(body, layer, m), feeding.after)
+    return body.build.add(Add(h, fed, Out(f"x.{layer + 1}")))
+
+
+def _norm(body: Body, layer: int, role: str, x: Ref, weight: str | None) -> Ref:
+    """`x` normed as a whole, where there is a weight."""
+    if weight is None:
+        return x
+    name = f"model.layers.{layer}.{weight}"
+    return body.norm(f"l{layer}.{role}", x, name, body.config.hidden)
 
 
 def head(body: Body, x: Ref) -> tuple[Ref, Ref]:
@@ -68,8 +83,11 @@ def head(body: Body, x: Ref) -> tuple[Ref, Ref]:
     if build.form == "chunk":
         x = build.add(Row(x, Out("last"), _last_row(body)))
     n = body.norm("final", x, "model.norm", config.hidden)
-    name = _EMBEDDING if config.tie_embeddings else "lm_head.weight"
-    logits = build.add(Linear(n, body.const(name, config.vocab, config.hidden), Out("logits")))
+    name = EMBEDDING if config.tie_embeddings else "lm_head.weight"
+    cap, w = config.logit_cap, body.const(name, config.vocab, config.hidden)
+    logits = build.add(Linear(n, w, Out("logits" if cap is None else "uncapped")))
+    if cap is not None:
+        logits = build.add(Softcap(logits, Out("logits"), cap))
     return logits, build.add(ArgMax(logits, Out("next")))
 
 

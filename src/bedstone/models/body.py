@@ -8,7 +8,7 @@ Constants carry their canonical (Hugging Face) names. A tensor of layer `l` is n
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bedstone.checkpoint.config import ModelConfig
+from bedstone.checkpoint.config import ModelConfig, RopeConfig
 from bedstone.errors import WeightError
 from bedstone.graph.builder import Builder
 from bedstone.graph.step import Add, Linear, Norm, Out, Ref, RopeTable, Table
@@ -52,7 +52,7 @@ class Body:
         """Declare a carried table of as many rows as the caller reserves."""
         return self.build.table(Table(name, self.capacity, width))
 
-    def rope(self) -> str:
-        """Declare the model's rotation frequencies."""
-        rope = self.config.rope
-        return self.build.rope(RopeTable("rope", rope.inv_freq, rope.attention_factor))
+    def rope(self, rope: RopeConfig) -> str:
+        """Declare the frequencies of a rotation: the model's, or that of its sliding layers."""
+        name = "rope" if rope is self.config.rope else "rope.local"
+        return self.build.rope(RopeTable(name, rope.inv_freq, rope.attention_factor))

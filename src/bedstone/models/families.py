@@ -8,6 +8,7 @@ from bedstone.graph.builder import Builder
 from bedstone.graph.step import FormName, Ref, StepGraph
 from bedstone.models.body import Body
 from bedstone.models.deepseek import deepseek
+from bedstone.models.gemma3 import gemma3
 from bedstone.models.llama import llama
 from bedstone.models.qwen3 import qwen3
 from bedstone.models.qwen3_next import qwen3_next
@@ -20,6 +21,9 @@ FAMILIES: Mapping[str, Family] = {
     "MistralForCausalLM": llama,
     "Qwen2ForCausalLM": llama,
     "Qwen3ForCausalLM": qwen3,
+    "Qwen2MoeForCausalLM": llama,
+    "Qwen3MoeForCausalLM": qwen3,
+    "Gemma3ForCausalLM": gemma3,
     "Qwen3_5ForCausalLM": qwen3_next,
     "DeepseekV2ForCausalLM": deepseek,
     "DeepseekV3ForCausalLM": deepseek,

@@ -158,5 +158,5 @@ def _turned(body: Body, out: str, x: Ref, own: str, heads: tuple[int, int, int])
     """The rotated part of each head at the sequence's positions; `heads`: count, width, offset."""
     count, width, offset = heads
     rope, pos = body.config.rope, body.build.param(f"pos{own}")
-    turn = Rope(x, Out(out), body.rope(), pos, count, width, rope.rot, rope.kind, offset)
+    turn = Rope(x, Out(out), body.rope(rope), pos, count, width, rope.rot, rope.kind, offset)
     return body.build.add(turn)

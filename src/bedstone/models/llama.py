@@ -1,4 +1,4 @@
-"""The Llama family: Llama, Mistral (a sliding window), SmolLM2, Qwen2 (biases on q, k, v)."""
+"""The Llama family: Llama, Mistral (a window), SmolLM2, Qwen2 (biases on q, k, v) and its MoE."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Qwen3, dense: a Llama whose query and key heads are normed before they turn."""
+"""Qwen3, dense or of experts: a Llama whose query and key heads are normed before they turn."""
 
 from functools import partial
 
