@@ -168,7 +168,8 @@ class ModelConfig:
 LAYER_LIMIT = 4096
 HEAD_LIMIT = 1 << 16
 EXPERT_LIMIT = 1 << 17
-"""No model is deeper, has wider heads or more experts over all its layers.
+KERNEL_LIMIT = 1 << 10
+"""No model is deeper, has wider heads, more experts over all its layers or a longer convolution.
 
 They bound the work a hostile config can ask for.
 """
@@ -199,7 +200,9 @@ def _layer_rules(config: ModelConfig) -> dict[str, bool]:
     }
     if recurrent is not None:
         heads = f"{recurrent.value_heads} value heads over {recurrent.key_heads} key heads"
+        taps = f"convolution of {recurrent.kernel} rows: expected 2 to {KERNEL_LIMIT}"
         rules[f"{heads}: expected a multiple"] = recurrent.value_heads % recurrent.key_heads == 0
+        rules[taps] = 2 <= recurrent.kernel <= KERNEL_LIMIT
     return rules
 
 
