@@ -26,5 +26,5 @@ def _gated_attention(body: Body, layer: int, x: Ref) -> Ref:
     q = build.add(Part(both, Out(f"l{layer}.qh"), 2 * width, 0, width, heads))
     gate = build.add(Part(both, Out(f"l{layer}.qg"), 2 * width, width, width, heads))
     attended = attend(body, layer, x, q, head_norm=True)
-    share = build.add(Act(gate, Out(f"l{layer}.share"), "sigmoid"))
+    share = build.add(Act(gate, Out(f"l{layer}.qs"), "sigmoid"))
     return output(body, layer, build.add(Mul(attended, share, Out(f"l{layer}.gated"))))

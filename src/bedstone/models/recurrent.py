@@ -101,7 +101,7 @@ def _recur(body: Body, layer: int, own: str, rows: Rows, sizes: RecurrentConfig)
             g,
             beta,
             table,
-            Out(f"l{layer}.y{own}"),
+            Out(f"l{layer}.delta{own}"),
             Out(f"{state}@1"),
             key_heads=sizes.key_heads,
             heads=heads,
