@@ -4,7 +4,6 @@ An op's interface holds what differs from call to call (buffers, states, a row c
 sizes are literals of its launch, since a grid may name vars but not parameters.
 """
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -43,6 +42,7 @@ from bedstone.spec.manifest import (
     StateParam,
     VarArg,
 )
+from bedstone.spec.number import round_f32
 
 Place = Callable[[Operand], Arg]
 """Where a buffer or state operand lies."""
@@ -119,7 +119,7 @@ class OpTable:
     def _name(self, entry: str, numbers: dict[str, Expr], op: Op) -> str:
         """`entry(rows=1,k=576,n=1536)`, told apart by a number where other literals differ."""
         sizes = ",".join(f"{k}={v}" for k, v in numbers.items() if _is_size(k, v))
-        base = f"{entry}({sizes})"
+        base = f"{entry}({sizes})" if sizes else entry
         name, again = base, 1
         while self.ops.setdefault(name, op) != op:
             again += 1
@@ -151,7 +151,7 @@ def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 
         return _floats(operand.inv_freq)
     match sizes.number(operand):
         case float(value):
-            return F32(value)
+            return F32(round_f32(value))
         case int(value):
             return I32(value)
         case str(value):
@@ -162,8 +162,7 @@ def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 
 
 def _floats(values: tuple[float, ...]) -> Pack:
     """An array of f32 passed by value."""
-    rounded = struct.unpack(f"<{len(values)}f", struct.pack(f"<{len(values)}f", *values))
-    fields = tuple(PackField(4 * i, F32(value)) for i, value in enumerate(rounded))
+    fields = tuple(PackField(4 * i, F32(round_f32(value))) for i, value in enumerate(values))
     return Pack(4 * len(values), fields)
 
 
