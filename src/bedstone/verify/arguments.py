@@ -101,7 +101,8 @@ def forwards_a_param(site: ArgSite) -> Iterator[Finding]:
     """A forwarded parameter is one of the interface's."""
     if isinstance(site.arg, ParamArg) and interface(site.op, site.arg.param) is None:
         yield site.place.finding(
-            f"forwards interface param #{site.arg.param}, expected one of {len(site.op.params)}"
+            f"forwards interface param #{site.arg.param}, but the interface has "
+            f"{len(site.op.params)}"
         )
 
 
@@ -127,8 +128,8 @@ def in_is_not_written(forwarded: Forwarded) -> Iterator[Finding]:
     """A launch does not write through an `in` parameter of the interface."""
     if direction(forwarded.interface) == "in" and writes(forwarded.site.param):
         yield forwarded.site.place.finding(
-            f"writes through interface param #{forwarded.index}, expected `out` or `inout`, "
-            f"found `{forwarded.interface}`"
+            f"writes through interface param #{forwarded.index}, `{forwarded.interface}`, "
+            "expected `out` or `inout`"
         )
 
 
@@ -204,7 +205,7 @@ def literal_matches(use: LiteralUse) -> Iterator[Finding]:
     found = literal_type(use.literal)
     if use.site.param != ScalarParam(found):
         yield use.site.place.finding(
-            f"is the {found} literal {use.literal.value}, expected `{use.site.param}`"
+            f"is the {found} literal {use.literal.value}, expected one for `{use.site.param}`"
         )
 
 
@@ -212,7 +213,7 @@ def rank_is_an_integer(site: ArgSite) -> Iterator[Finding]:
     """A rank is bound to an i32 or an i64."""
     if isinstance(site.arg, Rank) and not takes_rank(site.param):
         yield site.place.finding(
-            f"is the rank in `{site.arg.group}`, expected `{site.param}` to be i32 or i64"
+            f"binds the rank in `{site.arg.group}` to `{site.param}`, expected i32 or i64"
         )
 
 

@@ -66,7 +66,7 @@ def host_weight_is_immutable(buffer: Named[Buffer]) -> Iterator[Finding]:
     if value.placement == "host" and (value.kind != "weight" or value.export):
         found = f"an exported {value.kind}" if value.export else f"of kind `{value.kind}`"
         yield buffer.place.finding(
-            f"is placed on the host and {found}, expected a weight that is not exported",
+            f"is placed on the host but is {found}, expected a weight that is not exported",
             at="/placement",
         )
 
@@ -187,7 +187,7 @@ def _one_per_member(
     members = facts.groups.get(group)
     if members is not None and found != members:
         yield place.finding(
-            f"has {found} {what}, expected one for each of the {members} members of `{group}`",
+            f"has {what} for {found}, expected one for each of the {members} members of `{group}`",
             f"group {group}",
         )
 

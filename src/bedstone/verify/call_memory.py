@@ -109,7 +109,7 @@ def written_before_read(use: BufferUse) -> Iterator[Finding]:
     site = use.arg.call.site
     first = site.first_writes.get(use.name)
     if first is None or first >= (site.index, use.arg.index):
-        yield use.place.finding("is read, expected an earlier write in the program")
+        yield use.place.finding("is read before the program writes it")
 
 
 def tensormaps_reach_within(use: BufferUse) -> Iterator[Finding]:
@@ -121,8 +121,9 @@ def tensormaps_reach_within(use: BufferUse) -> Iterator[Finding]:
         if reach.bytes > left:
             op = use.arg.call.site.call.op
             yield use.place.finding(
-                f"has {left} bytes past offset {use.offset}, expected the {reach.bytes} that "
-                f"op `{op}` launch #{reach.launch} arg #{reach.arg} field #{reach.field} addresses",
+                f"has {left} bytes past offset {use.offset}, expected the {reach.bytes} that the "
+                f"tensor map of op `{op}` launch #{reach.launch} arg #{reach.arg} "
+                f"field #{reach.field} addresses",
                 f"op {op}",
             )
 
@@ -130,7 +131,7 @@ def tensormaps_reach_within(use: BufferUse) -> Iterator[Finding]:
 def source_only_derives(use: BufferUse) -> Iterator[Finding]:
     """A source, which is gone after load, is bound in `derive` programs only."""
     if use.buffer.kind == "source" and not use.derives:
-        yield use.place.finding("is a source, expected in a `derive` program only")
+        yield use.place.finding("is a source, which is gone once the `derive` programs have run")
 
 
 def derive_before_steps(use: BufferUse) -> Iterator[Finding]:
@@ -146,7 +147,7 @@ def peers_stay_in_kernels(use: BufferUse) -> Iterator[Finding]:
     if use.buffer.kind == "peer" and use.arg.call.facts.has_extern:
         op = use.arg.call.site.call.op
         yield use.place.finding(
-            f"is a peer buffer, expected none for op `{op}`, which has a built-in", f"op {op}"
+            f"is a peer buffer, but op `{op}` has a built-in, which takes none", f"op {op}"
         )
 
 

@@ -67,7 +67,9 @@ def var_is_an_integer(use: VarUse) -> Iterator[Finding]:
     """A var is bound to an integer."""
     if use.max is not None and use.type == "f32":
         yield use.arg.place.finding(
-            f"is var `{use.var}`, expected `f32`", f"var {use.var}", at="/var"
+            f"binds var `{use.var}` to `f32`, expected an integer parameter",
+            f"var {use.var}",
+            at="/var",
         )
 
 
@@ -96,7 +98,9 @@ def expr_nodes(use: ExprUse) -> Iterator[ExprSite]:
 def expr_is_an_integer(use: ExprUse) -> Iterator[Finding]:
     """An expression is bound to an integer."""
     if use.type == "f32":
-        yield use.arg.place.finding("is an expression, expected `f32`", at="/expr")
+        yield use.arg.place.finding(
+            "binds an expression to `f32`, expected an integer parameter", at="/expr"
+        )
 
 
 def expr_in_range(use: ExprUse) -> Iterator[Finding]:
@@ -119,7 +123,7 @@ def kinds_match(arg: CallArg) -> Iterator[Finding]:
     """An argument is of a kind its parameter takes."""
     if not _takes(arg.param, arg.arg):
         text, *objects = _described(arg.arg)
-        yield arg.place.finding(f"is {text}, expected `{arg.param}`", *objects)
+        yield arg.place.finding(f"is {text}, expected an argument for `{arg.param}`", *objects)
 
 
 def _takes(param: ParamType, arg: Arg) -> bool:

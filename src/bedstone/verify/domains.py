@@ -41,7 +41,7 @@ class Target:
     @property
     def place(self) -> Place:
         """The place of the target's name."""
-        return self.site.place.inner("index", "/index_into")
+        return self.site.place.inner("`index_into`", "/index_into")
 
     @property
     def is_buffer(self) -> bool:
@@ -116,7 +116,7 @@ def integers_index(target: Target) -> Iterator[Finding]:
     """A buffer that indexes something holds integers."""
     dtype = target.site.buffer.value.dtype
     if dtype not in INTEGER_DTYPES:
-        yield target.place.finding(f"is held in {dtype}, expected an integer dtype")
+        yield target.place.finding(f"is on a buffer of {dtype}, expected an integer dtype")
 
 
 def target_known(target: Target) -> Iterator[Finding]:
@@ -177,7 +177,9 @@ def float_bounds_floats(bound: BoundSite) -> Iterator[Finding]:
     """A floating-point bound is set on a floating-point buffer."""
     dtype = bound.site.buffer.value.dtype
     if isinstance(bound.bound, float) and dtype in INTEGER_DTYPES:
-        yield bound.place.finding(f"is the float {bound.bound} on a {dtype} buffer")
+        yield bound.place.finding(
+            f"is the float {bound.bound} on a buffer of {dtype}, expected an integer"
+        )
 
 
 def bound_expr(bound: BoundSite) -> Iterator[ExprSite]:
@@ -190,17 +192,14 @@ def bounds_ordered(site: DomainSite) -> Iterator[Finding]:
     """`min` is not above `max`, with the vars at 1 or at their max."""
     for env in (site.facts.lower, site.facts.upper):
         low, high = _bound_at(site.domain.min, env), _bound_at(site.domain.max, env)
-        if low is not None and high is not None and low > high:
-            corner = "1" if env is site.facts.lower else "their max"
-            yield site.place.finding(f"has min {low:g} above max {high:g} with vars at {corner}")
+        if low is not None and high is not None and float(low) > float(high):
+            corner = "1" if env is site.facts.lower else "its max"
+            yield site.place.finding(f"has min {low} above max {high} with every var at {corner}")
             return
 
 
 def _bound_at(bound: Bound | None, env: Mapping[str, int]) -> float | None:
-    if bound is None or isinstance(bound, int | float):
-        return None if bound is None else float(bound)
-    value = value_at(bound, env)
-    return None if value is None else float(value)
+    return bound if bound is None or isinstance(bound, int | float) else value_at(bound, env)
 
 
 DOMAIN_ROWS: Rows[Named[Buffer]] = (

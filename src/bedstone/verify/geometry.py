@@ -48,7 +48,7 @@ def extern_has_no_module(site: KernelSite) -> Iterator[Finding]:
     """A kernel of a module is not a built-in."""
     if site.launch.entry.startswith("extern:"):
         yield site.place.finding(
-            f"is a built-in and of module `{site.launch.module}`, expected one of the two",
+            f"names module `{site.launch.module}` and a built-in, expected one of the two",
             at="/entry",
         )
 

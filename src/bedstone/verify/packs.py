@@ -92,7 +92,7 @@ def as_pack(site: ArgSite) -> Iterator[PackSite]:
 def pack_is_bytes(site: PackSite) -> Iterator[Finding]:
     """A pack is bound to a `bytes<n>` parameter."""
     if not isinstance(site.arg.param, BytesParam):
-        yield site.place.finding(f"is a pack, expected `{site.arg.param}`")
+        yield site.place.finding(f"is a pack, expected an argument for `{site.arg.param}`")
 
 
 def pack_size(site: PackSite) -> Iterator[Finding]:
@@ -188,7 +188,7 @@ def field_param_known(site: FieldSite) -> Iterator[Finding]:
     source = site.field.source
     if isinstance(source, ParamArg | TensorMap) and interface(site.op, source.param) is None:
         yield site.place.finding(
-            f"reads interface param #{source.param}, expected one of {len(site.op.params)}"
+            f"reads interface param #{source.param}, but the interface has {len(site.op.params)}"
         )
 
 

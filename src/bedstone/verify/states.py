@@ -46,7 +46,9 @@ def sized_by_host(state: Named[State]) -> Iterator[Finding]:
     """A host state sets no size of its own."""
     found = sizes_set(state.value)
     if state.value.host is not None and found:
-        yield state.place.finding(f"has a `host` layout and sets {listed(found)}, expected one")
+        yield state.place.finding(
+            f"has a `host` layout and sets {listed(found)}, expected the layout alone"
+        )
 
 
 def as_host(state: Named[State]) -> Iterator[HostSite]:
@@ -96,7 +98,7 @@ def span_fits(site: HostSite) -> Iterator[Finding]:
     """One outermost row spans fewer than 2^64 bytes."""
     if row_span(site.host) is None:
         yield site.place.finding(
-            f"has no size in 64 bits with shape {list(site.host.shape)} "
+            f"spans 2^64 bytes or more with shape {list(site.host.shape)} "
             f"and strides {list(site.host.strides)}"
         )
 

@@ -28,7 +28,7 @@ def results_written(used: Used) -> Iterator[Finding]:
         kind = buffers[name].kind
         if kind in {"output", "carry"}:
             yield Finding(
-                f"{kind} buffer `{name}` is never written, expected a program that writes it",
+                f"{kind} buffer `{name}` is never written by any program",
                 f"/buffers/{escape(name)}",
                 (f"buffer {name}",),
             )
@@ -41,12 +41,12 @@ def buffers_used(used: Used) -> Iterator[Finding]:
 
 def ops_called(used: Used) -> Iterator[Finding]:
     """Every op is called."""
-    return _never(used, "op", "/ops", used.facts.manifest.ops)
+    return _never(used, "op", "/ops", used.facts.manifest.ops, "called")
 
 
 def modules_launched(used: Used) -> Iterator[Finding]:
     """Every module has a launch."""
-    return _never(used, "module", "/modules", used.facts.manifest.modules)
+    return _never(used, "module", "/modules", used.facts.manifest.modules, "launched")
 
 
 def states_used(used: Used) -> Iterator[Finding]:
@@ -64,10 +64,12 @@ def groups_used(used: Used) -> Iterator[Finding]:
     return _never(used, "group", "/topology/groups", used.facts.groups)
 
 
-def _never(used: Used, kind: str, section: str, declared: Iterable[str]) -> Iterator[Finding]:
+def _never(
+    used: Used, kind: str, section: str, declared: Iterable[str], verb: str = "used"
+) -> Iterator[Finding]:
     for name in used.uses.unused(kind, declared):
         yield Finding(
-            f"{kind} `{name}` is never used, expected a use or no declaration",
+            f"{kind} `{name}` is never {verb}",
             f"{section}/{escape(name)}",
             (f"{kind} {name}",),
         )

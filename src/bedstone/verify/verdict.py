@@ -43,7 +43,13 @@ def check(manifest: Manifest) -> list[Fault]:
 
 
 def verify(manifest: Manifest) -> Verified:
-    """The manifest with its proof.
+    """The manifest with the proof that it keeps every rule.
+
+    Args:
+        manifest: What was parsed or built, sound or not.
+
+    Returns:
+        The same manifest, wrapped.
 
     Raises:
         RefusedError: it breaks a rule; the error lists every fault, one a line.
