@@ -64,8 +64,17 @@ LATENT = {
     "qk_nope_head_dim": 10,
     "qk_rope_head_dim": 4,
     "v_head_dim": 12,
-    "first_k_dense_replace": 2,
 }
+ROUTED = {
+    "first_k_dense_replace": 1,
+    "moe_intermediate_size": 20,
+    "n_routed_experts": 8,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 3,
+}
+EXPERTS = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 20}
+WINDOWED = {"sliding_window": 4, "use_sliding_window": True}
+GEMMA = {"tie_word_embeddings": True, "head_dim": 16, "num_hidden_layers": 3}
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
@@ -78,6 +87,51 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", {"head_dim": 16, "tie_word_embeddings": True}),
     "qwen3-untied": ("Qwen3", {"head_dim": 8, "attention_bias": True}),
+    "qwen2-moe": (
+        "Qwen2Moe",
+        EXPERTS
+        | WINDOWED
+        | {
+            "shared_expert_intermediate_size": 28,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+    ),
+    "qwen2-moe-normed": (
+        "Qwen2Moe",
+        EXPERTS
+        | {
+            "shared_expert_intermediate_size": 12,
+            "norm_topk_prob": True,
+            "qkv_bias": False,
+            "decoder_sparse_step": 2,
+        },
+    ),
+    "qwen3-moe": ("Qwen3Moe", EXPERTS | {"norm_topk_prob": True, "head_dim": 16}),
+    "qwen3-moe-some-layers": (
+        "Qwen3Moe",
+        EXPERTS
+        | WINDOWED
+        | {
+            "num_experts": 3,
+            "num_experts_per_tok": 3,
+            "num_hidden_layers": 3,
+            "mlp_only_layers": [1],
+            "attention_bias": True,
+        },
+    ),
+    "gemma3": ("Gemma3", GEMMA | {"sliding_window": 4, "sliding_window_pattern": 3}),
+    "gemma3-capped": (
+        "Gemma3",
+        GEMMA
+        | {
+            "sliding_window": 3,
+            "sliding_window_pattern": 2,
+            "query_pre_attn_scalar": 20,
+            "final_logit_softcapping": 5.0,
+            "num_key_value_heads": 1,
+            "hidden_size": 36,
+        },
+    ),
     "qwen3.5": ("Qwen3_5", HYBRID),
     "qwen3.5-wide-taps": (
         "Qwen3_5",
@@ -89,6 +143,59 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
             "linear_conv_kernel_dim": 5,
             "attention_bias": True,
             "rope_parameters": {"rope_theta": 500.0, "partial_rotary_factor": 0.5},
+        },
+    ),
+    "qwen3.5-moe": (
+        "Qwen3_5Moe",
+        HYBRID | EXPERTS | ONE_OF_EACH | {"shared_expert_intermediate_size": 28},
+    ),
+    "qwen3-next": ("Qwen3Next", HYBRID | EXPERTS | {"shared_expert_intermediate_size": 28}),
+    "qwen3-next-some-dense": (
+        "Qwen3Next",
+        HYBRID
+        | EXPERTS
+        | ONE_OF_EACH
+        | {
+            "shared_expert_intermediate_size": 12,
+            "norm_topk_prob": False,
+            "decoder_sparse_step": 2,
+            "linear_num_key_heads": 1,
+            "linear_num_value_heads": 4,
+            "linear_conv_kernel_dim": 2,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "deepseek-v2": ("DeepseekV2", LATENT | ROUTED | {"q_lora_rank": None, "rope_theta": 500.0}),
+    "deepseek-v2-groups": (
+        "DeepseekV2",
+        LATENT
+        | ROUTED
+        | {
+            "topk_method": "group_limited_greedy",
+            "n_group": 4,
+            "topk_group": 2,
+            "routed_scaling_factor": 1.7,
+            "attention_bias": True,
+            "rope_parameters": YARN,
+        },
+    ),
+    "deepseek-v3": (
+        "DeepseekV3",
+        LATENT | ROUTED | {"n_group": 4, "topk_group": 2, "rope_parameters": YARN},
+    ),
+    "deepseek-v3-halves": (
+        "DeepseekV3",
+        LATENT
+        | ROUTED
+        | {
+            "q_lora_rank": None,
+            "first_k_dense_replace": 0,
+            "n_group": 1,
+            "topk_group": 1,
+            "norm_topk_prob": False,
+            "rope_interleave": False,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
         },
     ),
 }

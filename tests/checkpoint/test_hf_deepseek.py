@@ -1,4 +1,4 @@
-"""DeepSeek V2 and V3 as their configs describe them: latents, scores, experts, and what is refused."""
+"""DeepSeek V2 and V3 configs: latents, scores, experts, and what is refused."""
 
 import math
 

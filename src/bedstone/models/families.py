@@ -24,7 +24,9 @@ FAMILIES: Mapping[str, Family] = {
     "Qwen2MoeForCausalLM": llama,
     "Qwen3MoeForCausalLM": qwen3,
     "Gemma3ForCausalLM": gemma3,
+    "Qwen3NextForCausalLM": qwen3_next,
     "Qwen3_5ForCausalLM": qwen3_next,
+    "Qwen3_5MoeForCausalLM": qwen3_next,
     "DeepseekV2ForCausalLM": deepseek,
     "DeepseekV3ForCausalLM": deepseek,
 }
