@@ -16,6 +16,7 @@ needs_reference = pytest.mark.skipif(
     not AVAILABLE, reason="the reference reader has no wheel for this platform"
 )
 
+
 @pytest.mark.parametrize("seed", range(100))
 def test_a_drawn_manifest_keeps_every_rule(seed: int) -> None:
     assert check(parse(json.dumps(draw_manifest(seed)))) == []

@@ -1,6 +1,7 @@
 """What the rules of every topic look up, computed once from the manifest."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -42,7 +43,7 @@ class OpFacts:
     flow: OpFlow
     has_extern: bool
     is_collective: bool
-    reaches: Mapping[int, tuple[Reach, ...]]
+    reaches: Mapping[int, Sequence[Reach]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Deal:
 class Facts:
     """The manifest with its corners: `upper` has every var at its max, `lower` at 1.
 
-    `buffer_bytes` is at the upper corner, None where a shape has no size.
+    `groups` has the topology's member counts by name, in order; `buffer_bytes` is at the upper
+    corner, None where a shape has no size.
     """
 
     manifest: Manifest
@@ -76,7 +78,7 @@ class Facts:
             manifest=manifest,
             upper=upper,
             lower=dict.fromkeys(manifest.vars, 1),
-            groups=manifest.topology.groups if manifest.topology else {},
+            groups=dict(sorted(manifest.topology.groups.items())) if manifest.topology else {},
             deal=_deal(manifest),
             buffer_bytes={
                 name: array_bytes(buffer.dtype, buffer.shape, upper)
@@ -106,9 +108,9 @@ def _deal(manifest: Manifest) -> Deal | None:
 
 def _op_facts(op: Op) -> OpFacts:
     launches = op.impl.launches
-    reaches: dict[int, tuple[Reach, ...]] = {}
+    reaches: defaultdict[int, list[Reach]] = defaultdict(list)
     for param, reach in _reaches(op):
-        reaches[param] = (*reaches.get(param, ()), reach)
+        reaches[param].append(reach)
     return OpFacts(
         flow=op_flow(op),
         has_extern=any(isinstance(launch, ExternLaunch) for launch in launches),

@@ -4,7 +4,7 @@ A topic file declares rows over one kind of *subject* (a buffer, a launch, a cal
 `Each` row descends from a subject to its parts, so a table reads in the order its faults come out.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -12,6 +12,9 @@ from bedstone.spec.fault import Fault
 
 SubjectT_contra = TypeVar("SubjectT_contra", contravariant=True)
 PartT = TypeVar("PartT")
+
+LISTED = 8
+"""How many names a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ def escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
-def listed(names: Iterable[str]) -> str:
-    """Names in backticks, separated by commas."""
-    return ", ".join(f"`{name}`" for name in names)
+def listed(names: Sequence[str]) -> str:
+    """Names in backticks, separated by commas; the first few of many."""
+    shown = ", ".join(f"`{name}`" for name in names[:LISTED])
+    left = len(names) - LISTED
+    return f"{shown} and {left} more" if left > 0 else shown

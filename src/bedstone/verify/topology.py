@@ -30,7 +30,7 @@ def has_members(group: Named[int]) -> Iterator[Finding]:
 def known_group(use: GroupUse) -> Iterator[Finding]:
     """A named group is one of the topology's."""
     if use.facts.manifest.topology is not None and use.members is None:
-        known = listed(sorted(use.facts.groups)) or "none"
+        known = listed(tuple(use.facts.groups)) or "none"
         yield use.place.finding(
             f"names unknown group `{use.group}`, the topology has {known}", f"group {use.group}"
         )
