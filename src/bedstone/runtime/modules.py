@@ -51,7 +51,7 @@ def resolve_modules(
 def _files(directory: Path | None) -> list[Path]:
     if directory is None or not directory.is_dir():
         return []
-    return sorted(path for path in directory.iterdir() if path.is_file())
+    return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
 def _read_wanted(
@@ -82,8 +82,8 @@ def _missing(name: str, sha256: str, directory: Path | None, hashes: Mapping[Pat
     for path, actual in hashes.items():
         if sha256[:_LABEL_DIGITS] in path.name:
             return (
-                f"{wants} is not in `{directory}`: `{path.name}` bears its name but has sha256 "
-                f"{actual}; the file changed after it was compiled, compile the package again"
+                f"{wants}: `{path}` bears its name but has sha256 {actual}; the file changed after "
+                "it was compiled, compile the package again"
             )
     return (
         f"{wants} is none of the {len(hashes)} file(s) in `{directory}`; copy the file with these "

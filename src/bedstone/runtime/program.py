@@ -1,6 +1,7 @@
 """A program ready to run: its captures, and the vars they are for."""
 
 from collections.abc import Mapping
+from typing import SupportsIndex
 
 from bedstone.errors import CallerError
 from bedstone.runtime.image import Capture, Image
@@ -55,12 +56,17 @@ class LoadedProgram:
                 f"program `{self.name}`: var `{name}` not provided; it reads "
                 + ", ".join(f"`{read}`" for read in self.reads)
             )
+        # True and 3.0 would pass as numbers; numpy's integers are integers
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+            raise CallerError(
+                f"program `{self.name}`: var `{name}` is {value!r}, expected an integer"
+            )
         if not 1 <= value <= self._declared[name].max:
             raise CallerError(
                 f"program `{self.name}`: var `{name}` = {value} outside declared "
                 f"[1, {self._declared[name].max}]"
             )
-        return value
+        return int(value)
 
     def _require_declared(self, given: Mapping[str, int]) -> None:
         for name in given:
