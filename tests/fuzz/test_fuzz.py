@@ -23,6 +23,7 @@ def test_a_drawn_manifest_keeps_every_rule(seed: int) -> None:
 
 
 @needs_reference
+@pytest.mark.slow
 def test_changed_manifests_get_the_references_verdict() -> None:
     found: list[Trial] = [trial for trial in trials(range(300)) if trial.is_found]
     assert found == []

