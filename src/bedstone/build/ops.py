@@ -88,8 +88,7 @@ class OpTable:
     def call(self, kernel: Kernel, operands: Operands, sizes: Sizes, place: Place) -> Call:
         """Bind `operands` to `kernel`, adding its op where no equal one stands yet.
 
-        Raises:
-            CallerError: The kernel has a parameter that `operands` does not give.
+        Raises `CallerError`: the kernel has a parameter that `operands` does not give.
         """
         interface: list[ParamType] = []
         launch_args: list[LaunchArg] = []

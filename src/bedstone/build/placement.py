@@ -62,8 +62,8 @@ class Placement:
     def __call__(self, operand: Operand) -> Arg:
         """The argument for a buffer or state operand.
 
-        Raises:
-            CallerError: The operand is a number, or names a tensor the schedule gives no memory.
+        Raises `CallerError`: the operand is a number, or names a tensor the schedule gives no
+        memory.
         """
         match operand:
             case Cache(table):

@@ -15,8 +15,7 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
     A directory that stands at `out` is replaced when it is empty or holds `owned`, the file that
     says it was written here.
 
-    Raises:
-        CallerError: Something else stands at `out`, or the place cannot be written.
+    Raises `CallerError`: something else stands at `out`, or the place cannot be written.
     """
     _require_replaceable(out, owned)
     try:

@@ -159,8 +159,7 @@ def _package(
 def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
     """The prompt as the model reads it.
 
-    Raises:
-        CallerError: A chat was asked for, and the checkpoint has no template.
+    Raises `CallerError`: a chat was asked for, and the checkpoint has no template.
     """
     if not choices.chat:
         return opened.tokenizer.encode(choices.prompt, special=False, whole=True)
@@ -175,8 +174,7 @@ def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
 def _require_room(ids: list[int], package: "Package") -> None:
     """Refuse a prompt no sequence of the package can hold, before weights are touched.
 
-    Raises:
-        CapacityError: It is too long.
+    Raises `CapacityError`: it is too long.
     """
     if len(ids) > package.lock.context:
         raise CapacityError(

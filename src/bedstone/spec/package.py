@@ -45,8 +45,7 @@ def emit_lock(lock: Lock) -> bytes:
 def parse_lock(text: bytes, where: str) -> Lock:
     """Read a lock's file contents; `where` names the file in errors.
 
-    Raises:
-        ManifestError: The text is no lock.
+    Raises `ManifestError`: the text is no lock.
     """
     try:
         return msgspec.json.decode(text, type=Lock)

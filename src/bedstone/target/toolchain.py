@@ -58,8 +58,7 @@ class Unit:
 def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compiler:
     """The system's C compiler, else the one inside the `ziglang` package.
 
-    Raises:
-        TargetError: The machine has neither; the message says what to install.
+    Raises `TargetError`: the machine has neither; the message says what to install.
     """
     for name in _COMPILERS:
         path = which(name)
@@ -88,9 +87,8 @@ def compile_shared(
 ) -> Path:
     """The shared object made from `sources`, compiled only where `cache` has none yet.
 
-    Raises:
-        KernelError: The compiler rejects the sources.
-        TargetError: The compiler cannot be run.
+    Raises `KernelError`: the compiler rejects the sources; `TargetError`: the compiler cannot be
+    run.
     """
     unit = Unit(tuple(sources), tuple(flags), dict(defines or {}), tuple(include))
     built = cache / f"{unit_digest(unit, compiler)}.so"
@@ -108,9 +106,8 @@ def compile_shared(
 def compile_many(units: Sequence[Unit], *, cache: Path, compiler: Compiler) -> tuple[Path, ...]:
     """`compile_shared` of each unit, as many at a time as this process may use cores.
 
-    Raises:
-        KernelError: The compiler rejects a unit's sources.
-        TargetError: The compiler cannot be run.
+    Raises `KernelError`: the compiler rejects a unit's sources; `TargetError`: the compiler cannot
+    be run.
     """
 
     def build(unit: Unit) -> Path:
