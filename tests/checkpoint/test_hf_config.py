@@ -68,7 +68,7 @@ def test_a_config_by_transformers_is_read(name):
     assert (ours.kv_heads, ours.context) == (
         config.num_key_value_heads, config.max_position_embeddings,
     )  # fmt: skip
-    assert ours.sliding_window == getattr(config, "sliding_window", None)
+    assert ours.sliding_window == (getattr(config, "sliding_window", None) or None)
 
 
 LLAMA_32 = {
@@ -174,40 +174,6 @@ def test_biases_follow_the_family():
     assert biases("Qwen3ForCausalLM", attention_bias=True) == (True, True, False)
     assert biases("Qwen2ForCausalLM") == (True, False, False)
     assert biases("MistralForCausalLM") == (False, False, False)
-
-
-WINDOW = {"use_sliding_window": True, "sliding_window": 8}
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "window"),
-    [
-        ("MistralForCausalLM", {}, 4096),
-        ("MistralForCausalLM", {"sliding_window": None}, None),
-        ("MistralForCausalLM", {"sliding_window": 8}, 8),
-        ("Qwen3ForCausalLM", {"sliding_window": 8}, None),
-        ("Qwen3ForCausalLM", WINDOW | {"max_window_layers": 1}, None),
-        ("Qwen2ForCausalLM", WINDOW | {"max_window_layers": 0}, 8),
-        ("Qwen3ForCausalLM", WINDOW | {"layer_types": ["sliding_attention"]}, 8),
-        ("Qwen3ForCausalLM", WINDOW | {"sliding_window": None}, None),
-    ],
-)
-def test_the_window_is_that_of_every_layer(name, changes, window):
-    assert family(name, **changes).sliding_window == window
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (WINDOW | {"max_window_layers": 1, "num_hidden_layers": 2}, "`max_window_layers`"),
-        (WINDOW | {"layer_types": ["full_attention"]}, "`layer_types`"),
-        ({"layer_types": ["sliding_attention"]}, "`layer_types`"),
-        ({"layer_types": 3}, "`layer_types`"),
-    ],
-)
-def test_windows_on_some_layers_are_refused(changes, message):
-    with pytest.raises(WeightError, match=message):
-        family("Qwen3ForCausalLM", **changes)
 
 
 def test_end_tokens_of_the_generation_config_come_first():
