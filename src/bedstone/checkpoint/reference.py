@@ -14,6 +14,7 @@ from bedstone.checkpoint.dequant import dequantize
 from bedstone.checkpoint.gguf import GgufFile, read_gguf
 from bedstone.checkpoint.gguf_config import ROPE_FACTORS, parse_gguf_config
 from bedstone.checkpoint.hf_config import parse_hf_config, quant_method
+from bedstone.checkpoint.hf_wrapped import own_names, text_fields
 from bedstone.checkpoint.json_text import read_object
 from bedstone.checkpoint.layers import EXPERTS
 from bedstone.checkpoint.names import HEAD, gguf_name
@@ -67,7 +68,7 @@ def _open_directory(reference: str, path: Path) -> Checkpoint:
 
 def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkpoint:
     where = str(folder / CONFIG)
-    values = read_object(folder / CONFIG)
+    values = text_fields(read_object(folder / CONFIG), where)
     stops = folder / GENERATION
     generation = read_object(stops) if stops.exists() else {}
     method = quant_method(values, where)
@@ -76,7 +77,8 @@ def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkp
     config = parse_hf_config(values, where, folder.resolve().name, generation)
     config, notes = _settled_tie(_with_layout(config, shards), shards)
     require_config(config, where)
-    weights = Weights(shards.files, shards.tensors, shards.foreign, _same_name)
+    names = own_names({*shards.tensors, *shards.foreign})
+    weights = Weights(shards.files, shards.tensors, shards.foreign, names)
     require_weights(config, weights, str(path))
     if method is not None:
         # Only now: a tensor whose scale is missing is the better message.
@@ -96,9 +98,11 @@ def _settled_tie(config: ModelConfig, shards: Shards) -> tuple[ModelConfig, tupl
 
     Where the two are equal nothing changes, where they differ the config is wrong.
     """
-    if not (config.tie_embeddings and HEAD in {*shards.tensors, *shards.foreign}):
+    names = {*shards.tensors, *shards.foreign}
+    head = own_names(names)(HEAD)
+    if not (config.tie_embeddings and head in names):
         return config, ()
-    note = f"the config ties the embeddings, yet the checkpoint holds `{HEAD}`, which serves"
+    note = f"the config ties the embeddings, yet the checkpoint holds `{head}`, which serves"
     return replace(config, tie_embeddings=False), (note,)
 
 
@@ -109,10 +113,6 @@ def _with_layout(config: ModelConfig, shards: Shards) -> ModelConfig:
     if mixture is None or not any(name.endswith(merged) for name in shards.tensors):
         return config
     return replace(config, mixture=replace(mixture, layout="merged"))
-
-
-def _same_name(canonical: str) -> str:
-    return canonical
 
 
 def _open_gguf(reference: str, path: Path) -> Checkpoint:
