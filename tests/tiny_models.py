@@ -74,7 +74,13 @@ ROUTED = {
 }
 EXPERTS = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 20}
 WINDOWED = {"sliding_window": 4, "use_sliding_window": True}
-GEMMA = {"tie_word_embeddings": True, "head_dim": 16, "num_hidden_layers": 3}
+GEMMA = {
+    "tie_word_embeddings": True,
+    "head_dim": 16,
+    "num_hidden_layers": 3,
+    "rope_theta": 5000.0,
+    "rope_local_base_freq": 100.0,
+}
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
@@ -128,6 +134,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
             "sliding_window_pattern": 2,
             "query_pre_attn_scalar": 20,
             "final_logit_softcapping": 5.0,
+            "rope_scaling": {"rope_type": "linear", "factor": 4.0},
             "num_key_value_heads": 1,
             "hidden_size": 36,
         },
