@@ -2,6 +2,7 @@
 
 import pytest
 
+from bedstone.checkpoint.config import MixtureConfig
 from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.names import gguf_name
 from bedstone.errors import WeightError
@@ -71,6 +72,33 @@ def test_the_file_names_the_model_and_its_end_tokens():
     )
     assert (config.name, config.bos, config.eos) == ("Tiny", 1, (2, 3))
     assert parse().name == "m"
+
+
+EXPERTS = {"expert_count": 6, "expert_used_count": 2, "expert_feed_forward_length": 5}
+
+
+def of_experts(arch, **changes):
+    fields = EXPERTS | {"expert_shared_feed_forward_length": 7} | changes
+    if arch == "qwen3moe":
+        del fields["expert_shared_feed_forward_length"]
+    return parse(arch=arch, **{f"{arch}__{name}": value for name, value in fields.items()})
+
+
+def test_mixtures():
+    qwen3, qwen2 = of_experts("qwen3moe"), of_experts("qwen2moe")
+    assert (qwen3.architecture, qwen2.architecture) == (
+        "Qwen3MoeForCausalLM", "Qwen2MoeForCausalLM",
+    )  # fmt: skip
+    assert qwen3.mixture == MixtureConfig(
+        6, 2, 5, (0,), "softmax", normalise=True, layout="stacked"
+    )
+    assert qwen2.mixture == MixtureConfig(
+        6, 2, 5, (0,), "softmax", normalise=False, shared=7, shared_gate=True, layout="stacked"
+    )
+    with pytest.raises(WeightError, match="lacks the field `expert_used_count`"):
+        of_experts("qwen3moe", expert_used_count=None)
+    with pytest.raises(WeightError, match="field `expert_weights_norm` is not known"):
+        of_experts("qwen3moe", expert_weights_norm=True)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,10 @@ def _window(info: TensorInfo, start: int, rows: int) -> TensorInfo:
 
 
 def check_weights(config: ModelConfig, weights: Weights) -> list[str]:
-    """Say which tensors the config calls for are missing, of another shape or not readable."""
+    """Say which tensors the config calls for are missing, of another shape or not readable.
+
+    A matrix of one row may be held as a vector.
+    """
     faults = []
     for canonical, shape in expected_tensors(config).items():
         own = weights.own_name(canonical)
@@ -186,7 +189,7 @@ def check_weights(config: ModelConfig, weights: Weights) -> list[str]:
             faults.append(_foreign_fault(own, weights))
         elif info is None:
             faults.append(f"`{own}` missing, expected shape {list(shape)}")
-        elif info.shape != shape:
+        elif shape not in (info.shape, (1, *info.shape)):
             faults.append(f"`{own}` has shape {list(info.shape)}, expected {list(shape)}")
     return faults
 

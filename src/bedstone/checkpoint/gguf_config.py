@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.checkpoint.config import ModelConfig, RopeConfig
+from bedstone.checkpoint.config import LAYER_LIMIT, MixtureConfig, ModelConfig, RopeConfig
 from bedstone.checkpoint.fields import FieldRules, Fields, require_fields
 from bedstone.checkpoint.rope import (
     Linear,
@@ -27,17 +27,24 @@ ROPE_FACTORS = "rope_freqs.weight"
 
 @dataclass(frozen=True, slots=True)
 class GgufFamily:
-    """What an architecture of GGUF files is here."""
+    """What an architecture of GGUF files is here.
+
+    Files of a `mixture` do not say whether the weights of a row's experts are made to sum to one,
+    nor that there is a network all rows take: the architecture does.
+    """
 
     architecture: str
     rope: Literal["neox", "pair"]
     qk_norm: bool = False
+    mixture: Literal["none", "plain", "shared"] = "none"
 
 
 FAMILIES = {
     "llama": GgufFamily("LlamaForCausalLM", "pair"),
     "qwen2": GgufFamily("Qwen2ForCausalLM", "neox"),
     "qwen3": GgufFamily("Qwen3ForCausalLM", "neox", qk_norm=True),
+    "qwen2moe": GgufFamily("Qwen2MoeForCausalLM", "neox", mixture="shared"),
+    "qwen3moe": GgufFamily("Qwen3MoeForCausalLM", "neox", qk_norm=True, mixture="plain"),
 }
 
 RULES = FieldRules(
@@ -64,13 +71,17 @@ RULES = FieldRules(
     ),
     inert={"rope.scaling.finetuned": "says how the weights came about, not what they compute"},
     fixed={
-        "expert_count": (0,),
-        "expert_used_count": (0,),
         "attention.causal": (True,),
         "use_parallel_residual": (False,),
     },
 )
 """Fields below the architecture's own prefix."""
+
+EXPERTS = FieldRules(frozenset({"expert_count", "expert_feed_forward_length", "expert_used_count"}))
+SHARED = FieldRules(frozenset({"expert_shared_feed_forward_length"}))
+NO_EXPERTS = FieldRules(frozenset(), fixed={"expert_count": (0,), "expert_used_count": (0,)})
+MIXTURES = {"none": NO_EXPERTS, "plain": EXPERTS, "shared": EXPERTS | SHARED}
+"""Fields of each kind of mixture."""
 
 FREE_PREFIXES = ("general.", "tokenizer.")
 """Metadata that describes the file or belongs to the tokenizer, which reads it on its own."""
@@ -93,7 +104,7 @@ def parse_gguf_config(
             f"`{where}` has architecture `{arch}`, which is not known: expected one of "
             + ", ".join(f"`{known}`" for known in FAMILIES)
         )
-    own = _own_fields(metadata, arch, where)
+    own = _own_fields(metadata, arch, RULES | MIXTURES[family.mixture], where)
     heads, hidden = own.size("attention.head_count"), own.size("embedding_length")
     head_dim = _head_dim(own, hidden, heads)
     general = Fields(metadata, where)
@@ -120,10 +131,11 @@ def parse_gguf_config(
         sliding_window=None,
         bos=general.index("tokenizer.ggml.bos_token_id"),
         eos=_ends(general),
+        mixture=_mixture(own, family),
     )
 
 
-def _own_fields(metadata: Mapping[str, object], arch: str, where: str) -> Fields:
+def _own_fields(metadata: Mapping[str, object], arch: str, rules: FieldRules, where: str) -> Fields:
     """The fields below `arch.`, once it is clear that every key of the file is known."""
     prefix = arch + "."
     own = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
@@ -134,8 +146,26 @@ def _own_fields(metadata: Mapping[str, object], arch: str, where: str) -> Fields
     }
     split = {"split.no": (0,), "split.count": (0, 1)}
     require_fields(strays, FieldRules(frozenset({"split.tensors.count"}), {}, split), where)
-    require_fields(own, RULES, f"{where}: {arch}")
+    require_fields(own, rules, f"{where}: {arch}")
     return Fields(own, f"{where}: {arch}")
+
+
+def _mixture(own: Fields, family: GgufFamily) -> MixtureConfig | None:
+    """The experts of every layer, stacked."""
+    if family.mixture == "none":
+        return None
+    shared = family.mixture == "shared"
+    return MixtureConfig(
+        experts=own.size("expert_count"),
+        chosen=own.size("expert_used_count"),
+        intermediate=own.size("expert_feed_forward_length"),
+        layers=tuple(range(min(own.size("block_count"), LAYER_LIMIT + 1))),
+        score="softmax",
+        normalise=not shared,
+        shared=own.size("expert_shared_feed_forward_length") if shared else 0,
+        shared_gate=shared,
+        layout="stacked",
+    )
 
 
 def _head_dim(own: Fields, hidden: int, heads: int) -> int:

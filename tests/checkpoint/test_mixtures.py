@@ -1,15 +1,16 @@
-"""Mixtures of experts as Qwen's configs and files hold them."""
+"""Mixtures of experts as configs and files hold them."""
 
 import numpy as np
 import pytest
 
 from bedstone.checkpoint.config import MixtureConfig, require_config
 from bedstone.checkpoint.constants import Window, constants
+from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.hf_config import parse_hf_config
-from bedstone.checkpoint.names import expected_tensors
+from bedstone.checkpoint.names import expected_tensors, gguf_name
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import WeightError
-from checkpoint_files import write_directory
+from checkpoint_files import write_directory, write_gguf
 
 QWEN3 = {
     "architectures": ["Qwen3MoeForCausalLM"],
@@ -231,6 +232,48 @@ def test_experts_are_the_same_however_the_files_hold_them(layout, tmp_path):
         name = f"{MLP}experts.{part}_proj.weight"
         assert checkpoint.format(name) == "f32"
         np.testing.assert_array_equal(checkpoint.values(name), stack)
+
+
+GGUF = {
+    "block_count": 1,
+    "context_length": 32,
+    "embedding_length": 4,
+    "feed_forward_length": 6,
+    "attention.head_count": 2,
+    "attention.head_count_kv": 1,
+    "attention.layer_norm_rms_epsilon": 1e-6,
+    "vocab_size": 3,
+    "expert_count": 3,
+    "expert_used_count": 2,
+    "expert_feed_forward_length": 2,
+    "expert_shared_feed_forward_length": 5,
+}
+
+
+def test_a_gguf_file_holds_experts_stacked(tmp_path):
+    """And the gate of the network that every row takes as a vector."""
+    parts, _ = entries("apart")
+    config = parse_gguf_config(
+        {"general.architecture": "qwen2moe", **{f"qwen2moe.{k}": v for k, v in GGUF.items()}},
+        ["output.weight"],
+        "m.gguf",
+        "m",
+    )
+    tensors = {
+        gguf_name(name): np.full(shape, 7, "<f4")
+        for name, shape in expected_tensors(config).items()
+    }
+    tensors["blk.0.ffn_gate_inp_shexp.weight"] = np.array([1, 2, 3, 4], "<f4")
+    for part, stack in parts.items():
+        tensors[f"blk.0.ffn_{part}_exps.weight"] = stack.astype("<f4")
+    fields = {f"qwen2moe.{name}": value for name, value in GGUF.items()}
+    path = write_gguf(tmp_path / "m.gguf", fields, tensors, arch="qwen2moe")
+    checkpoint = open_checkpoint(str(path))
+    assert checkpoint.unused == ()
+    for part, stack in parts.items():
+        np.testing.assert_array_equal(checkpoint.values(f"{MLP}experts.{part}_proj.weight"), stack)
+    gate = checkpoint.values(MLP + "shared_expert_gate.weight")
+    np.testing.assert_array_equal(gate, [[1, 2, 3, 4]])
 
 
 def test_a_missing_expert_is_named(tmp_path):
