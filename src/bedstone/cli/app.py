@@ -18,6 +18,7 @@ COMMANDS = {
     "compile": "bedstone.cli.compile",
     "verify": "bedstone.cli.verify",
     "show": "bedstone.cli.show",
+    "plan": "bedstone.cli.plan",
     "cut": "bedstone.cli.cut",
     "schema": "bedstone.cli.schema",
 }

@@ -1,0 +1,107 @@
+"""What a page draws, as a JSON value: launches with their operands, lives of buffers, numbers."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from bedstone.build.costs import Moved, launch_costs, named_values
+from bedstone.build.page.lives import Life, lives
+from bedstone.build.step import PlannedStep
+from bedstone.build.summary import Summary, launch_layers
+from bedstone.build.survey import Survey
+from bedstone.graph.step import StepGraph
+from bedstone.graph.text import emit_op
+from bedstone.lane.census import kind
+from bedstone.lane.entries import entry
+from bedstone.lane.schedule import Schedule
+from bedstone.library.catalog import cpu_kernels
+
+FAMILIES: Mapping[str, str] = {
+    **dict.fromkeys(("gemv", "gemm", "gemv_parts", "gemm_parts", "glu"), "product"),
+    **dict.fromkeys(("norm", "add_norm"), "norm"),
+    **dict.fromkeys(("rope", "rope_parts"), "rope"),
+    **dict.fromkeys(("set_rows", "take_row"), "rows"),
+    "attention": "attention",
+    "quantize": "quantize",
+    "embed": "ends",
+    "argmax": "ends",
+}
+"""The colour of a launch by its kind; a kind that is not here is elementwise."""
+
+
+def page_facts(survey: Survey) -> dict[str, Any]:
+    """Everything the page shows."""
+    head = survey.json()
+    return {
+        **{key: head[key] for key in ("model", "architecture", "numerics", "context", "held")},
+        "bandwidth": head["bandwidth"],
+        "forms": {
+            form: {**head[form], **_step(planned, survey.summaries[form])}
+            for form, planned in survey.steps.items()
+        },
+    }
+
+
+def _step(planned: PlannedStep, summary: Summary) -> dict[str, Any]:
+    graph, schedule = planned.graph, planned.schedule
+    return {
+        "ops": [emit_op(op) for op in graph.ops],
+        "steps": _launches(planned, summary.at),
+        "lives": [_life(life) for life in lives(schedule)],
+        "missed": [[miss.op, miss.rule, miss.reason, miss.why] for miss in schedule.misses],
+        "arena_bytes": schedule.arena_bytes,
+    }
+
+
+def _launches(planned: PlannedStep, at: int) -> list[dict[str, Any]]:
+    schedule, shapes = planned.schedule, _shapes(planned.graph)
+    fired = _rules(schedule)
+    layers, costs = launch_layers(schedule), launch_costs(planned, at)
+    return [
+        {
+            "entry": entry(step.launch),
+            "kind": kind(step.launch),
+            "family": FAMILIES.get(kind(step.launch), "elementwise"),
+            "source": _source(entry(step.launch)),
+            "layer": layer,
+            "ops": list(step.ops),
+            "rules": sorted({rule for op in step.ops for rule in fired[op]}),
+            "operations": cost.operations,
+            "moved": [_moved(moved, shapes) for moved in cost.moved],
+        }
+        for step, layer, cost in zip(schedule.steps, layers, costs, strict=True)
+    ]
+
+
+def _source(name: str) -> str | None:
+    kernel = cpu_kernels().get(name)
+    return None if kernel is None else kernel.source
+
+
+def _rules(schedule: Schedule) -> defaultdict[int, set[str]]:
+    """The rules that took in each op."""
+    fired: defaultdict[int, set[str]] = defaultdict(set)
+    for fusion in schedule.fusions:
+        for op in fusion.ops:
+            fired[op].add(fusion.rule)
+    return fired
+
+
+def _shapes(graph: StepGraph) -> dict[str, list[int]]:
+    """The shape of every name, constants and tables among them."""
+    shapes = {name: [value.rows, value.width] for name, value in named_values(graph).items()}
+    return shapes | {name: list(const.shape) for name, const in graph.consts.items()}
+
+
+def _moved(moved: Moved, shapes: Mapping[str, list[int]]) -> list[Any]:
+    """Name, what it is, form, shape, bytes, and whether it is written."""
+    shape = shapes[moved.name]
+    return [moved.name, moved.what, moved.form, shape, moved.nbytes, int(moved.write)]
+
+
+def _life(life: Life) -> list[Any]:
+    """Tensor, piece, shape, offset, bytes, first and last launch, its readers and its writers."""
+    buffer, slot = life.buffer, life.slot
+    place = [slot.offset, slot.nbytes, life.first, life.last]
+    shape = [buffer.rows, buffer.width]
+    return [buffer.tensor, life.piece, shape, *place, life.readers, life.writers]
