@@ -206,7 +206,7 @@ class _Emitter:
             "factor": Real(rope.attention_factor),
         }
         ends = {"cos": cos, "sin": sin}
-        self.rotations.append(self._plain(f"rope_table_{half}", given, ends))
+        self.rotations.append(self._plain("rope_table", given, ends))
 
     def _plain(self, name: str, given: Operands, ends: Mapping[str, str]) -> Call:
         """A call outside any step: its buffers are whole manifest buffers."""

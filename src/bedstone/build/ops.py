@@ -25,6 +25,7 @@ from bedstone.spec.manifest import (
     Add,
     Arg,
     BufferParam,
+    BytesParam,
     Call,
     CeilDiv,
     Expr,
@@ -146,8 +147,8 @@ def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 
     """A literal of the launch, or the argument that each call gives."""
     if isinstance(kind, BufferParam | StateParam):
         return place(operand)
-    if isinstance(operand, Frequencies):
-        return _floats(operand.inv_freq)
+    if isinstance(operand, Frequencies) and isinstance(kind, BytesParam):
+        return _floats(operand.inv_freq, kind.size)
     match sizes.number(operand):
         case float(value):
             return F32(round_f32(value))
@@ -159,10 +160,12 @@ def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 
             return ExprArg(expr)
 
 
-def _floats(values: tuple[float, ...]) -> Pack:
-    """An array of f32 passed by value."""
+def _floats(values: tuple[float, ...], size: int) -> Pack:
+    """An array of f32 passed by value, zeros behind them up to `size` bytes."""
+    if 4 * len(values) > size:
+        raise CallerError(f"{len(values)} frequencies do not fit the {size} bytes of a rope table")
     fields = tuple(PackField(4 * i, F32(round_f32(value))) for i, value in enumerate(values))
-    return Pack(4 * len(values), fields)
+    return Pack(size, fields)
 
 
 def _numbers(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Expr]:

@@ -26,8 +26,8 @@ TILE = 32
 ROW_TILE = 4
 """Rows one block of an attention owns."""
 
-ROPE_HALVES = (4, 8, 16, 24, 32, 40, 48, 64, 128)
-"""Pairs a rotation table kernel exists for: their count is part of its ABI."""
+MOST_PAIRS = 256
+"""Pairs a rotation has at most: its frequencies travel by value, in an image of fixed size."""
 
 _SCRATCH = Shared(226 * 1024)
 """What a tile of weights or of keys is laid into: just under the manifest's limit a launch."""
@@ -164,10 +164,9 @@ def _rope_rows() -> Iterator[Row]:
         weights = _in("w0 w1") if norm else ()
         params = _in("x0 x1") + weights + where + _out("y0") + second + sizes + scalars
         yield f"rope_parts{norm}{rows}", "rope.c", params, _EACH_ROW, None
-    for half in ROPE_HALVES:
-        freqs = (Param("freqs", BytesParam(4 * half)),)
-        params = freqs + _out("cos sin") + _i32("capacity half") + _f32("factor")
-        yield f"rope_table_{half}", "rope_table.c", params, (Extent("capacity", 64),), None
+    freqs = (Param("freqs", BytesParam(4 * MOST_PAIRS)),)
+    params = freqs + _out("cos sin") + _i32("capacity half") + _f32("factor")
+    yield "rope_table", "rope_table.c", params, (Extent("capacity", 64),), None
 
 
 def _attention_rows() -> Iterator[Row]:

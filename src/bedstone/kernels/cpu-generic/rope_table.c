@@ -1,4 +1,4 @@
-/* rope_table: cos and sin of position * frequency; a block is 64 positions.
+/* rope_table: cos and sin of position * frequency, for up to 256 frequencies; a block is 64 positions.
  *
  * Angles are float64 products of the float32 frequencies, reduced and evaluated in float64: at
  * positions in the thousands a float32 angle has already lost three digits.
@@ -48,14 +48,16 @@ static void cos_sin(double angle, double *c, double *s)
     *s = (turns & 2) ? -odd : odd;
 }
 
-static void table_block(const bs_arg *args, unsigned block)
+BS_KERNEL(rope_table, "bytes<1024>, out buffer<f32>, out buffer<f32>, i32, i32, f32")
 {
+    BS_UNUSED(grid);
+    BS_UNUSED(shared);
     bs_cursor at = args;
     const float *freqs = bs_ptr(&at);
     float *cos = bs_ptr(&at), *sin = bs_ptr(&at);
     int capacity = bs_i32(&at), half = bs_i32(&at);
     double factor = bs_f32(&at);
-    int first = POSITIONS * (int)block, last = bs_min(first + POSITIONS, capacity);
+    int first = POSITIONS * (int)block->x, last = bs_min(first + POSITIONS, capacity);
     for (int position = first; position < last; position++)
         for (int i = 0; i < half; i++) {
             double c, s;
@@ -64,22 +66,3 @@ static void table_block(const bs_arg *args, unsigned block)
             sin[(size_t)position * (size_t)half + (size_t)i] = (float)(s * factor);
         }
 }
-
-#define ROPE_TABLE(half, bytes)                                                               \
-    BS_KERNEL(rope_table_##half,                                                              \
-              "bytes<" #bytes ">, out buffer<f32>, out buffer<f32>, i32, i32, f32")           \
-    {                                                                                         \
-        BS_UNUSED(grid);                                                                      \
-        BS_UNUSED(shared);                                                                    \
-        table_block(args, block->x);                                                          \
-    }
-
-ROPE_TABLE(4, 16)
-ROPE_TABLE(8, 32)
-ROPE_TABLE(16, 64)
-ROPE_TABLE(24, 96)
-ROPE_TABLE(32, 128)
-ROPE_TABLE(40, 160)
-ROPE_TABLE(48, 192)
-ROPE_TABLE(64, 256)
-ROPE_TABLE(128, 512)
