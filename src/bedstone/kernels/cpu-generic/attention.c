@@ -55,7 +55,7 @@ static void lay_keys(const bs_attention *a, const int32_t *pages, int group, int
 static BS_INLINE void score_some(const query *queries, const int count, const float *keys, int dk)
 {
     for (int t = 0; t < TILE; t += STRIP) {
-        vf acc[count][4];
+        vf acc[BS_QUERIES][4];
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++)
 #pragma GCC unroll 8
@@ -125,13 +125,13 @@ static void soften(const bs_attention *a, query *q, int from)
 static BS_INLINE void weigh_columns(const query *queries, const int count, const int columns,
                                     const float *const *values, int d, int first, int last)
 {
-    vf acc[count][columns];
+    vf acc[BS_QUERIES][4];
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++)
 #pragma GCC unroll 8
         for (int j = 0; j < columns; j++) acc[i][j] = vf_load(queries[i].acc + d + j * VL);
     for (int t = first; t <= last; t++) {
-        vf v[columns];
+        vf v[4];
 #pragma GCC unroll 8
         for (int j = 0; j < columns; j++) v[j] = vf_load(values[t] + d + j * VL);
 #pragma GCC unroll 8

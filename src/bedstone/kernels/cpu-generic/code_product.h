@@ -47,9 +47,6 @@ static BS_INLINE void bs_headers_load(const uint8_t *const w[8], size_t at, bs_h
 #endif
 }
 
-static BS_INLINE v8f v8_set(float x) { return x - (v8f){0}; }
-static BS_INLINE v8f v8_from_i32(v8i v) { return __builtin_convertvector(v, v8f); }
-
 static BS_INLINE v8f bs_scale(const bs_headers *h, int j)
 {
     BS_UNUSED(j);
@@ -107,7 +104,7 @@ static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a
     return acc;
 }
 
-/* A panel of codes: VO weight rows side by side, [k / 4][VO][4] bytes, and what scales them. */
+/* A panel of codes: VO weight rows side by side, fours of k as vo_dot4 takes them, and their scales. */
 typedef struct {
     uint8_t *codes;
     float *scale;           /* [k / 32][VO] */
@@ -155,14 +152,9 @@ static void bs_pack(const uint8_t *const *w, int from, int blocks, bs_code_panel
                     memcpy(panel.scales + 2 * place - lane + half * VO, &six, sizeof six);
                 }
 #endif
-                for (int i = 0; i < 8; i++) {
-                    vb codes = bs_codes(w[lane + i] + at, j);
-                    uint32_t groups[8];
-                    memcpy(groups, &codes, 32);
-                    for (int g = 0; g < 8; g++)
-                        memcpy(panel.codes + (((size_t)(b + j) * 8 + (size_t)g) * VO +
-                                              (size_t)(lane + i)) * 4, &groups[g], 4);
-                }
+                vb codes[8];
+                for (int i = 0; i < 8; i++) codes[i] = bs_codes(w[lane + i] + at, j);
+                vb_interleave(codes, panel.codes + ((size_t)(b + j) * 8 * VO + (size_t)lane) * 4, VO);
             }
         }
 }

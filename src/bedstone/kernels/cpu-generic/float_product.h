@@ -12,7 +12,7 @@ static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
                               const float *const *x, const uint8_t *const *w, int k, size_t ahead,
                               bs_sums *sums, int column)
 {
-    vf acc[rows][count];
+    vf acc[BS_TILE_ROWS][8]; /* fixed: a variable array would live in memory */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -20,28 +20,33 @@ static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
     BS_UNUSED(ahead);
     BS_UNUSED(packed);
 #if !BS_DENSE
-    if (!packed) {
-        for (int b = 0; b < k / 32; b++) {
-            size_t at = (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES;
+    for (int b = 0; !packed && b < k / 32; b += BS_BLOCKS) {
+        size_t at = (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES;
+        bs_header header[8];
+#pragma GCC unroll 8
+        for (int c = 0; c < count; c++) {
+            bs_header_load(w[c] + at, header + c);
+            for (int line = 0; line < BS_BLOCK_BYTES; line += 64)
+                __builtin_prefetch(w[c] + at + ahead + line);
+        }
+        for (int j = 0; j < BS_BLOCKS; j++)
 #pragma GCC unroll 8
             for (int c = 0; c < count; c++) {
                 vf values[32 / VL];
-                bs_block_values(w[c] + at, b % BS_BLOCKS, values);
-                if (b % BS_BLOCKS == 0) __builtin_prefetch(w[c] + at + ahead);
+                bs_block_values(w[c] + at, header + c, j, values);
 #pragma GCC unroll 8
                 for (int i = 0; i < 32 / VL; i++)
 #pragma GCC unroll 8
                     for (int r = 0; r < rows; r++)
-                        acc[r][c] = vf_fma(vf_load(x[r] + 32 * b + VL * i), values[i], acc[r][c]);
+                        acc[r][c] = vf_fma(vf_load(x[r] + 32 * (b + j) + VL * i), values[i], acc[r][c]);
             }
-        }
     }
     int from = packed ? 0 : k;
 #else
     int from = 0;
 #endif
     for (; from + VL <= k; from += VL) {
-        vf values[count];
+        vf values[8];
 #pragma GCC unroll 8
         for (int c = 0; c < count; c++) {
 #if BS_DENSE

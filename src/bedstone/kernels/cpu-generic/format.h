@@ -111,13 +111,6 @@ static BS_INLINE vf bs_values(const uint8_t *row, int k, int n)
 
 #else
 
-static BS_INLINE float bs_half(const uint8_t *p)
-{
-    uint16_t half;
-    memcpy(&half, p, 2);
-    return f32_from_f16(half);
-}
-
 /* The header of q4_k: six-bit scales of its eight blocks, then their six-bit offsets. */
 static BS_INLINE void bs_six_bits(const uint8_t *p, uint8_t out[16])
 {
@@ -154,45 +147,66 @@ static BS_INLINE vb bs_codes(const uint8_t *p, int j)
 #endif
 }
 
-/* The 32 values of a block. Every product below is exact in float32 but q6_k's, so fusing it with
-   the sum changes no bit of what the format defines. */
-static BS_INLINE void bs_block_values(const uint8_t *p, int j, vf out[32 / VL])
+/* What scales the values behind one header: of each 32 a scale and an offset, or of each 16 a scale. */
+typedef struct {
+    float scale[8 * (1 + BS_TWO_SCALES)], offset[8];
+} bs_header;
+
+static BS_INLINE void bs_header_load(const uint8_t *p, bs_header *h)
 {
-    vb codes = bs_codes(p, j);
 #if BS_FORMAT == BS_Q6_K
-    float d = bs_half(p + 208);
-    const int8_t *scales = (const int8_t *)p + 192 + 2 * j;
-    vf first = vf_set(d * (float)scales[0]), second = vf_set(d * (float)scales[1]);
-    for (int i = 0; i < 32 / VL; i++)
-        out[i] = (VL * i < 16 ? first : second) * (vf_from_u8(codes, i) - (float)BS_ZERO);
+    float before, d;
+    f32_from_f16_pair(p + 206, &before, &d);
+    for (int i = 0; i < 16; i += 8) {
+        v8f scales = d * v8_from_i32(v8_from_i8(p + 192 + i));
+        memcpy(h->scale + i, &scales, sizeof scales);
+    }
 #elif BS_FORMAT == BS_Q4_K
     uint8_t six[16];
+    float d, least;
     bs_six_bits(p + 4, six);
-    vf scale = vf_set(bs_half(p) * (float)six[j]), offset = vf_set(bs_half(p + 2) * (float)six[8 + j]);
-    for (int i = 0; i < 32 / VL; i++) out[i] = scale * vf_from_u8(codes, i) - offset;
-#elif BS_FORMAT == BS_Q4_1
-    BS_UNUSED(j);
-    vf scale = vf_set(bs_half(p)), offset = vf_set(bs_half(p + 2));
-    for (int i = 0; i < 32 / VL; i++) out[i] = vf_fma(scale, vf_from_u8(codes, i), offset);
-#elif BS_FORMAT == BS_Q4_0
-    BS_UNUSED(j);
-    vf scale = vf_set(bs_half(p));
-    for (int i = 0; i < 32 / VL; i++) out[i] = scale * (vf_from_u8(codes, i) - (float)BS_ZERO);
+    f32_from_f16_pair(p, &d, &least);
+    v8f scales = d * v8_from_i32(v8_from_u8(six)), offsets = -least * v8_from_i32(v8_from_u8(six + 8));
+    memcpy(h->scale, &scales, sizeof scales);
+    memcpy(h->offset, &offsets, sizeof offsets);
 #else
-    BS_UNUSED(j);
-    vf scale = vf_set(bs_half(p));
-    codes ^= (uint8_t)BS_I8_BIAS;
-    for (int i = 0; i < 32 / VL; i++) out[i] = scale * vf_from_i8(codes, i);
+    f32_from_f16_pair(p, h->scale, h->offset);
+    if (!BS_HAS_OFFSET) h->offset[0] = h->scale[0] * -(float)BS_ZERO;
+#endif
+}
+
+/* The 32 values j behind a header. Every product but q6_k's is exact in float32, so fusing it with
+   the sum changes no bit of what the format defines. */
+static BS_INLINE void bs_block_values(const uint8_t *p, const bs_header *h, int j, vf out[32 / VL])
+{
+#if BS_FORMAT == BS_Q4_0
+    vf_nibbles(p + 2, vf_set(h->scale[j]), vf_set(h->offset[j]), out);
+#elif BS_FORMAT == BS_Q4_1
+    vf_nibbles(p + 4, vf_set(h->scale[j]), vf_set(h->offset[j]), out);
+#elif BS_FORMAT == BS_Q4_K
+    const uint8_t *codes = p + 16 + 32 * (j >> 1);
+    vf_nibble_half(codes, j & 1, vf_set(h->scale[j]), vf_set(h->offset[j]), out);
+#elif BS_FORMAT == BS_Q6_K
+    vb codes = bs_codes(p, j) - (uint8_t)BS_ZERO;
+    vf first = vf_set(h->scale[2 * j]), second = vf_set(h->scale[2 * j + 1]);
+    for (int i = 0; i < 32 / VL; i++) out[i] = (VL * i < 16 ? first : second) * vf_from_i8(codes, i);
+#else
+    vb codes = vb_load(p + 2);
+    for (int i = 0; i < 32 / VL; i++) out[i] = vf_set(h->scale[j]) * vf_from_i8(codes, i);
 #endif
 }
 
 /* A row of `k` values as float32. */
 BS_STATIC void bs_unpack_row(const uint8_t *row, int k, float *out)
 {
-    for (int b = 0; b < k / 32; b++) {
-        vf values[32 / VL];
-        bs_block_values(row + (size_t)(b / BS_BLOCKS) * BS_BLOCK_BYTES, b % BS_BLOCKS, values);
-        memcpy(out + 32 * b, values, sizeof values);
+    for (int b = 0; b < k / 32; b += BS_BLOCKS, row += BS_BLOCK_BYTES) {
+        bs_header header;
+        bs_header_load(row, &header);
+        for (int j = 0; j < BS_BLOCKS; j++) {
+            vf values[32 / VL];
+            bs_block_values(row, &header, j, values);
+            memcpy(out + 32 * (b + j), values, sizeof values);
+        }
     }
 }
 

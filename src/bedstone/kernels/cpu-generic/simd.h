@@ -45,61 +45,85 @@ static BS_INLINE float vf_max(vf v)
     return low > high ? low : high;
 }
 
-static BS_INLINE float f32_from_f16(uint16_t half)
+/* Half floats as integers to floats: a scaling by 2^112 re-biases the exponent, of subnormals too;
+   what had the highest exponent (infinity, NaN) is given the highest again. */
+static BS_INLINE vf vf_from_halves(vi half)
 {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff, bits;
-    if (rest >= 0x7c00) {
-        bits = (rest << 13) | 0x7f800000;
-    } else if (rest >= 0x0400) {
-        bits = (rest << 13) + (112u << 23);
-    } else {
-        /* subnormal: its value is rest * 2^-24, which a float holds exactly */
-        float small = (float)rest * 0x1p-24f;
-        memcpy(&bits, &small, 4);
-    }
-    bits |= sign;
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
+    vi bits = (half & 0x7fff) << 13;
+    vi top = (half & 0x7c00) == 0x7c00;
+    vf scaled = (vf)bits * 0x1p112f;
+    vi value = (top & (bits | 0x7f800000)) | (~top & (vi)scaled);
+    return (vf)(value | ((half & 0x8000) << 16));
 }
 
-static BS_INLINE vf vf_from_f16(const uint8_t *p)
+static BS_INLINE vi vi_from_u16(const uint8_t *p)
 {
-    uint16_t h[4];
-    memcpy(h, p, 8);
-    return (vf){f32_from_f16(h[0]), f32_from_f16(h[1]), f32_from_f16(h[2]), f32_from_f16(h[3])};
+    typedef uint16_t four __attribute__((vector_size(8)));
+    four values;
+    memcpy(&values, p, 8);
+    return __builtin_convertvector(values, vi);
 }
 
-static BS_INLINE vf vf_from_bf16(const uint8_t *p)
+/* Two half floats side by side. */
+static BS_INLINE void f32_from_f16_pair(const uint8_t *p, float *a, float *b)
 {
-    uint16_t h[4];
-    memcpy(h, p, 8);
-    vi bits = {h[0], h[1], h[2], h[3]};
-    return (vf)(bits << 16);
+    uint32_t both;
+    memcpy(&both, p, 4);
+    vf values = vf_from_halves((vi){(int32_t)(both & 0xffff), (int32_t)(both >> 16), 0, 0});
+    *a = values[0];
+    *b = values[1];
+}
+
+static BS_INLINE vf vf_from_f16(const uint8_t *p) { return vf_from_halves(vi_from_u16(p)); }
+static BS_INLINE vf vf_from_bf16(const uint8_t *p) { return (vf)(vi_from_u16(p) << 16); }
+
+/* Codes widen eight at a time to 16-bit integers, and four of those to 32 bits. */
+typedef int16_t vh __attribute__((vector_size(16)));
+
+static BS_INLINE vh vh_from_u8(const void *p)
+{
+    typedef uint8_t eight __attribute__((vector_size(8)));
+    eight codes;
+    memcpy(&codes, p, 8);
+    return __builtin_convertvector(codes, vh);
+}
+
+static BS_INLINE vh vh_from_i8(const void *p)
+{
+    typedef int8_t eight __attribute__((vector_size(8)));
+    eight codes;
+    memcpy(&codes, p, 8);
+    return __builtin_convertvector(codes, vh);
+}
+
+static BS_INLINE vf vf_from_half(vh codes, int high)
+{
+    typedef int16_t four __attribute__((vector_size(8)));
+    four some;
+    memcpy(&some, (const int16_t *)&codes + 4 * high, 8);
+    return __builtin_convertvector(__builtin_convertvector(some, vi), vf);
 }
 
 /* Lanes VL * part onward of 32 codes, unsigned or signed. */
 static BS_INLINE vf vf_from_u8(vb codes, int part)
 {
-    int i = VL * part;
-    return (vf){codes[i], codes[i + 1], codes[i + 2], codes[i + 3]};
+    return vf_from_half(vh_from_u8((const uint8_t *)&codes + 8 * (part / 2)), part % 2);
 }
 
 static BS_INLINE vf vf_from_i8(vb codes, int part)
 {
-    int i = VL * part;
-    return (vf){(int8_t)codes[i], (int8_t)codes[i + 1], (int8_t)codes[i + 2], (int8_t)codes[i + 3]};
+    return vf_from_half(vh_from_i8((const uint8_t *)&codes + 8 * (part / 2)), part % 2);
 }
 
 /* 16 bytes of nibbles: the low ones, then the high ones. */
 static BS_INLINE vb vb_nibbles(const uint8_t *p)
 {
-    vb codes;
-    for (int i = 0; i < 16; i++) {
-        codes[i] = p[i] & 15;
-        codes[i + 16] = p[i] >> 4;
-    }
-    return codes;
+    typedef uint8_t sixteen __attribute__((vector_size(16)));
+    sixteen bytes, halves[2];
+    memcpy(&bytes, p, 16);
+    halves[0] = bytes & 15;
+    halves[1] = bytes >> 4;
+    return vb_load((const uint8_t *)halves);
 }
 
 /* The low or the high nibbles of 32 bytes. */
@@ -114,57 +138,89 @@ static BS_INLINE vb vb_bit_pairs(const uint8_t *p, int shift)
     return ((vb_load(p) >> (uint8_t)shift) & 3) << 4;
 }
 
-/* Lane i gains the sum of four products of codes; `w` unsigned (under 128) or signed, `x` signed. */
+/* Products of codes fit 16 bits; they widen as the even and the odd lanes of a vector. */
+static BS_INLINE vi vi_even(vh v) { return ((vi)v << 16) >> 16; }
+static BS_INLINE vi vi_odd(vh v) { return (vi)v >> 16; }
+
+/* Lanes 0-3 gain the products of the first sixteen codes, lanes 4-7 of the rest, in whatever order;
+   `w` unsigned (under 64, so that four products fit 16 bits) or signed, `x` signed. */
 static BS_INLINE v8i dot4_u8(v8i acc, vb w, vb x)
 {
-    for (int i = 0; i < 32; i++) acc[i / 4] += (int32_t)w[i] * (int8_t)x[i];
-    return acc;
+    const uint8_t *a = (const uint8_t *)&w, *b = (const uint8_t *)&x;
+    vi sums[2];
+    for (int i = 0; i < 2; i++) {
+        vh products = vh_from_u8(a + 16 * i) * vh_from_i8(b + 16 * i)
+                      + vh_from_u8(a + 16 * i + 8) * vh_from_i8(b + 16 * i + 8);
+        sums[i] = vi_even(products) + vi_odd(products);
+    }
+    v8i all;
+    memcpy(&all, sums, sizeof all);
+    return acc + all;
 }
 
 static BS_INLINE v8i dot4_i8(v8i acc, vb w, vb x)
 {
-    for (int i = 0; i < 32; i++) acc[i / 4] += (int32_t)(int8_t)w[i] * (int8_t)x[i];
-    return acc;
+    const uint8_t *a = (const uint8_t *)&w, *b = (const uint8_t *)&x;
+    vi sums[2];
+    for (int i = 0; i < 2; i++) {
+        vh first = vh_from_i8(a + 16 * i) * vh_from_i8(b + 16 * i);
+        vh second = vh_from_i8(a + 16 * i + 8) * vh_from_i8(b + 16 * i + 8);
+        sums[i] = vi_even(first) + vi_odd(first) + vi_even(second) + vi_odd(second);
+    }
+    v8i all;
+    memcpy(&all, sums, sizeof all);
+    return acc + all;
 }
 
-/* The same over VO outputs, each with its own four codes, against one group of four. */
+/* Each of VO outputs gains four products of its own codes with one group of x. The codes lie [4][8],
+   output i at place 2 i and output i + 4 at 2 i + 1: even lanes, then odd ones, are in order. */
 static BS_INLINE voi vo_dot4_u8(voi acc, const uint8_t *w, int32_t x)
 {
-    for (int c = 0; c < 4; c++) {
-        int32_t code = (int8_t)((uint32_t)x >> (8 * c));
-        for (int i = 0; i < VO; i++) acc[i] += (int32_t)w[4 * i + c] * code;
-    }
-    return acc;
+    vh products = {0};
+    for (int c = 0; c < 4; c++)
+        products += vh_from_u8(w + VO * c) * (int16_t)(int8_t)((uint32_t)x >> (8 * c));
+    vi sums[2] = {vi_even(products), vi_odd(products)};
+    voi all;
+    memcpy(&all, sums, sizeof all);
+    return acc + all;
 }
 
 static BS_INLINE voi vo_dot4_i8(voi acc, const uint8_t *w, int32_t x)
 {
+    vi sums[2] = {{0}};
     for (int c = 0; c < 4; c++) {
-        int32_t code = (int8_t)((uint32_t)x >> (8 * c));
-        for (int i = 0; i < VO; i++) acc[i] += (int32_t)(int8_t)w[4 * i + c] * code;
+        vh products = vh_from_i8(w + VO * c) * (int16_t)(int8_t)((uint32_t)x >> (8 * c));
+        sums[0] += vi_even(products);
+        sums[1] += vi_odd(products);
     }
-    return acc;
+    voi all;
+    memcpy(&all, sums, sizeof all);
+    return acc + all;
 }
 
 /* Of eight vectors: lane i of `first` is the sum of vector i's lanes 0-3, of `second` of 4-7. */
 static BS_INLINE void v8_halves(const v8i p[8], v8i *first, v8i *second)
 {
+    int32_t low[8], high[8];
     for (int i = 0; i < 8; i++) {
-        (*first)[i] = p[i][0] + p[i][1] + p[i][2] + p[i][3];
-        (*second)[i] = p[i][4] + p[i][5] + p[i][6] + p[i][7];
+        int32_t lanes[8];
+        memcpy(lanes, p + i, sizeof lanes);
+        low[i] = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+        high[i] = (lanes[4] + lanes[5]) + (lanes[6] + lanes[7]);
     }
+    memcpy(first, low, sizeof low);
+    memcpy(second, high, sizeof high);
 }
 
 /* The half floats that lie `offset` bytes into each of eight rows, and the ones right behind. */
 static BS_INLINE v8f v8_from_f16(const uint8_t *const rows[8], size_t offset)
 {
-    v8f values;
-    for (int i = 0; i < 8; i++) {
-        uint16_t half;
-        memcpy(&half, rows[i] + offset, 2);
-        values[i] = f32_from_f16(half);
-    }
-    return values;
+    uint16_t halves[8];
+    for (int i = 0; i < 8; i++) memcpy(halves + i, rows[i] + offset, 2);
+    vf both[2] = {vf_from_f16((const uint8_t *)halves), vf_from_f16((const uint8_t *)(halves + 4))};
+    v8f all;
+    memcpy(&all, both, sizeof all);
+    return all;
 }
 
 static BS_INLINE void v8_from_f16_pair(const uint8_t *const rows[8], size_t offset, v8f *a, v8f *b)
@@ -178,6 +234,14 @@ static BS_INLINE void bytes_transpose(const uint8_t in[8][16], uint8_t out[16][8
 {
     for (int i = 0; i < 8; i++)
         for (int j = 0; j < 16; j++) out[j][i] = in[i][j];
+}
+
+/* Codes of eight rows side by side, as vo_dot4 takes them. */
+static BS_INLINE void vb_interleave(const vb rows[8], uint8_t *out, int stride)
+{
+    BS_UNUSED(stride);
+    for (int k = 0; k < 32; k++)
+        for (int i = 0; i < 8; i++) out[VO * k + 2 * (i % 4) + i / 4] = ((const uint8_t *)&rows[i])[k];
 }
 
 static BS_INLINE v8i v8_from_u8(const uint8_t *p)

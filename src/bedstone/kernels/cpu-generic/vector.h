@@ -10,7 +10,8 @@
 #define BS_INFINITY __builtin_inff()
 
 static BS_INLINE vf vf_set(float x) { return x - (vf){0}; }
-static BS_INLINE vi vi_set(int32_t x) { return x - (vi){0}; }
+static BS_INLINE v8f v8_set(float x) { return x - (v8f){0}; }
+static BS_INLINE v8f v8_from_i32(v8i v) { return __builtin_convertvector(v, v8f); }
 
 static BS_INLINE vf vf_load(const float *p)
 {
@@ -40,6 +41,24 @@ static BS_INLINE vf vf_select(vi mask, vf yes, vf no)
 {
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
 }
+
+#ifndef BS_NIBBLE_VALUES
+
+/* scale * nibble + offset: of 16 bytes' low nibbles, then their high ones. */
+static BS_INLINE void vf_nibbles(const uint8_t *p, vf scale, vf offset, vf out[32 / VL])
+{
+    vb codes = vb_nibbles(p);
+    for (int i = 0; i < 32 / VL; i++) out[i] = vf_fma(scale, vf_from_u8(codes, i), offset);
+}
+
+/* The same of the low or the high nibbles of 32 bytes. */
+static BS_INLINE void vf_nibble_half(const uint8_t *p, int high, vf scale, vf offset, vf out[32 / VL])
+{
+    vb codes = vb_nibble_half(p, high);
+    for (int i = 0; i < 32 / VL; i++) out[i] = vf_fma(scale, vf_from_u8(codes, i), offset);
+}
+
+#endif
 
 static BS_INLINE vf vf_abs(vf v) { return (vf)((vi)v & 0x7fffffff); }
 

@@ -20,7 +20,15 @@ static BS_INLINE float v8_max(v8f v)
     return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
 }
 
-static BS_INLINE float f32_from_f16(uint16_t half) { return _cvtsh_ss(half); }
+/* Two half floats side by side. */
+static BS_INLINE void f32_from_f16_pair(const uint8_t *p, float *a, float *b)
+{
+    int word;
+    memcpy(&word, p, 4);
+    __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(word));
+    *a = _mm_cvtss_f32(both);
+    *b = _mm_cvtss_f32(_mm_movehdup_ps(both));
+}
 
 static BS_INLINE vb vb_nibbles(const uint8_t *p)
 {
@@ -31,9 +39,8 @@ static BS_INLINE vb vb_nibbles(const uint8_t *p)
 
 static BS_INLINE vb vb_nibble_half(const uint8_t *p, int high)
 {
-    __m256i bytes = (__m256i)vb_load(p);
-    bytes = high ? _mm256_srli_epi16(bytes, 4) : bytes;
-    return (vb)_mm256_and_si256(bytes, _mm256_set1_epi8(15));
+    __m256i moved = _mm256_srl_epi16((__m256i)vb_load(p), _mm_cvtsi32_si128(4 * high));
+    return (vb)_mm256_and_si256(moved, _mm256_set1_epi8(15));
 }
 
 static BS_INLINE vb vb_bit_pairs(const uint8_t *p, int shift)
@@ -109,6 +116,32 @@ static BS_INLINE void bytes_transpose(const uint8_t in[8][16], uint8_t out[16][8
         memcpy(a, b, sizeof a);
     }
     for (int i = 0; i < 8; i++) _mm_storeu_si128((__m128i *)out[2 * i], a[i]);
+}
+
+/* Eight rows of eight words to eight columns, `stride` words apart. */
+static BS_INLINE void v8_transpose(const __m256 rows[8], float *out, int stride)
+{
+    __m256 pairs[8], fours[8];
+    for (int i = 0; i < 4; i++) {
+        pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+        pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            __m256 a = pairs[4 * i + j], b = pairs[4 * i + 2 + j];
+            fours[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
+            fours[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
+        }
+    for (int j = 0; j < 4; j++) {
+        _mm256_storeu_ps(out + j * stride, _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x20));
+        _mm256_storeu_ps(out + (4 + j) * stride, _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31));
+    }
+}
+
+/* Codes of eight rows: groups of four side by side, `stride` groups from one to the next. */
+static BS_INLINE void vb_interleave(const vb rows[8], uint8_t *out, int stride)
+{
+    v8_transpose((const __m256 *)rows, (float *)out, stride);
 }
 
 static BS_INLINE v8i v8_from_u8(const uint8_t *p)

@@ -83,22 +83,9 @@ static BS_INLINE voi vo_dot4_i8(voi acc, const uint8_t *w, int32_t x)
 
 static BS_INLINE void vf_transpose(const float *const rows[VL], int at, float *out, int stride)
 {
-    __m256 r[8], s[8];
-    for (int i = 0; i < 4; i++) {
-        __m256 a = _mm256_loadu_ps(rows[2 * i] + at), b = _mm256_loadu_ps(rows[2 * i + 1] + at);
-        r[2 * i] = _mm256_unpacklo_ps(a, b);
-        r[2 * i + 1] = _mm256_unpackhi_ps(a, b);
-    }
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++) {
-            __m256 a = r[4 * i + j], b = r[4 * i + 2 + j];
-            s[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
-            s[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
-        }
-    for (int j = 0; j < 4; j++) {
-        _mm256_storeu_ps(out + j * stride, _mm256_permute2f128_ps(s[j], s[4 + j], 0x20));
-        _mm256_storeu_ps(out + (4 + j) * stride, _mm256_permute2f128_ps(s[j], s[4 + j], 0x31));
-    }
+    __m256 values[8];
+    for (int i = 0; i < 8; i++) values[i] = _mm256_loadu_ps(rows[i] + at);
+    v8_transpose(values, out, stride);
 }
 
 #endif

@@ -64,6 +64,33 @@ static BS_INLINE vf vf_from_i8(vb codes, int part)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(vb_sixteen(codes, part)));
 }
 
+/* Sixteen values are one register: a nibble picks its value instead of being converted. */
+#define BS_NIBBLE_VALUES
+
+static BS_INLINE __m512 vf_nibble_table(vf scale, vf offset)
+{
+    const __m512 codes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_fmadd_ps(scale, codes, offset);
+}
+
+static BS_INLINE void vf_nibbles(const uint8_t *p, vf scale, vf offset, vf out[2])
+{
+    __m512 table = vf_nibble_table(scale, offset);
+    __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+    out[0] = _mm512_permutexvar_ps(bytes, table);
+    out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), table);
+}
+
+static BS_INLINE void vf_nibble_half(const uint8_t *p, int high, vf scale, vf offset, vf out[2])
+{
+    __m512 table = vf_nibble_table(scale, offset);
+    for (int i = 0; i < 2; i++) {
+        __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(p + 16 * i)));
+        bytes = _mm512_srl_epi32(bytes, _mm_cvtsi32_si128(4 * high));
+        out[i] = _mm512_permutexvar_ps(bytes, table);
+    }
+}
+
 static BS_INLINE v8i dot4_u8(v8i acc, vb w, vb x)
 {
     return (v8i)_mm256_dpbusd_epi32((__m256i)acc, (__m256i)w, (__m256i)x);
