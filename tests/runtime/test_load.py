@@ -320,6 +320,7 @@ def test_a_directory_without_a_manifest_is_no_package(tmp_path):
 
 def test_the_lock_says_which_checkpoint(package):
     lock = Lock(
+        bedstone="0.1.0",
         checkpoint="pkg:m/f", identity="ab", target="cpu", numerics="precise", context=40,
         page=PAGE, compiler="gcc", sources="cd", modules={},
     )  # fmt: skip

@@ -27,6 +27,7 @@ from bedstone.spec.package import (
     emit_json,
     emit_lock,
 )
+from bedstone.spec.release import VERSION
 from bedstone.target.hardware import Hardware, read_hardware
 from bedstone.target.toolchain import Compiler, Unit, compile_many, find_compiler
 from bedstone.verify import verify
@@ -91,6 +92,7 @@ def _pinned(manifest: Manifest, objects: Mapping[str, bytes]) -> Manifest:
 
 def _lock(request: Request, manifest: Manifest, compiler: Compiler) -> Lock:
     return Lock(
+        bedstone=VERSION,
         checkpoint=request.reference,
         identity=request.checkpoint.identity,
         target=request.hardware,

@@ -5,13 +5,14 @@ wait for what `bedstone run` imports. The help lists every one of them, so the h
 inside their functions.
 """
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from bedstone.cli.guard import guarded
+from bedstone.spec.release import VERSION
 
 COMMANDS = {
     "run": "bedstone.cli.run",
@@ -51,11 +52,7 @@ app = typer.Typer(
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    try:
-        version = metadata.version("bedstone")
-    except metadata.PackageNotFoundError:
-        version = "(a source tree that is not installed)"
-    print(f"bedstone {version}")
+    print(f"bedstone {VERSION}")
     raise typer.Exit
 
 

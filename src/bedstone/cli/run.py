@@ -120,7 +120,7 @@ def command(
     with session:
         generator = Generator(session)
         outcome = _generate(generator, opened, ids, max_tokens, began, echo=not as_json)
-    for note in opened.notes:
+    for note in _notes(opened, package):
         print(f"note: {note}", file=sys.stderr)
     if as_json:
         print_json({**outcome.json(), "package": str(package.path), "stages": stages.seconds})
@@ -169,6 +169,14 @@ def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
     messages = [{"role": "user", "content": choices.prompt}]
     now = datetime.now(UTC).astimezone()
     return opened.tokenizer.encode(template.render(messages, now=now), special=True)
+
+
+def _notes(opened: "Checkpoint", package: "Package") -> list[str]:
+    """What the user should know and need not act on."""
+    from bedstone.spec.release import VERSION, version_note
+
+    built = version_note(package.lock.bedstone, VERSION)
+    return [*opened.notes, *([built] if built else [])]
 
 
 def _require_room(ids: list[int], package: "Package") -> None:

@@ -1,4 +1,4 @@
-"""The directory a compile writes: which file holds what, and the lock that says what it came from."""
+"""The directory a compile writes: which file holds what, and the lock that tells its origin."""
 
 from typing import Any
 
@@ -16,12 +16,13 @@ LOCK = "lock.json"
 class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The identities a package was made from.
 
-    `checkpoint` is the reference as given, resolved to an absolute path unless it names an
-    installed package; `identity` the sha256 its headers had; `context` the most positions of a
-    sequence and `page` the tokens of a page; `sources` the sha256 over Bedstone's own code and
-    kernels; `modules` the sha256 of each module's file.
+    `bedstone` is the version that compiled it. `checkpoint` is the reference as given, resolved to
+    an absolute path unless it names an installed package; `identity` the sha256 its headers had;
+    `context` the most positions of a sequence and `page` the tokens of a page; `sources` the sha256
+    over Bedstone's own code and kernels; `modules` the sha256 of each module's file.
     """
 
+    bedstone: str
     checkpoint: str
     identity: str
     target: str
