@@ -22,8 +22,7 @@ class Hardware:
     def source(self, name: str) -> Path:
         """The set's file of that name: its own, else the nearest inherited one.
 
-        Raises:
-            TargetError: No folder of the set holds it.
+        Raises `TargetError`: no folder of the set holds it.
         """
         for folder in self.folders:
             if (folder / name).is_file():
@@ -38,8 +37,7 @@ class Hardware:
 def read_hardware(name: str, kernels: Path = KERNELS) -> Hardware:
     """The hardware set `name` with all that it inherits.
 
-    Raises:
-        TargetError: No such set, or a record that does not say what it must.
+    Raises `TargetError`: no such set, or a record that does not say what it must.
     """
     record_file = kernels / name / "HARDWARE.toml"
     if not record_file.is_file():

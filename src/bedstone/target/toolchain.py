@@ -9,6 +9,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -68,7 +69,9 @@ def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compi
         version = importlib.metadata.version("ziglang")
         # zig compiles for the host's own CPU and with trapping checks unless told otherwise
         flags = ("-mcpu=baseline", "-fno-sanitize=undefined")
-        return Compiler((sys.executable, "-m", "ziglang", "cc"), f"zig cc {version}", flags)
+        return Compiler(
+            (sys.executable, "-m", "ziglang", "cc"), f"zig cc {version} {platform.machine()}", flags
+        )
     raise TargetError(
         f"no C compiler: none of `{'`, `'.join(_COMPILERS)}` is on PATH and the "
         "`ziglang` package is not installed; run `pip install ziglang` or install a C compiler "

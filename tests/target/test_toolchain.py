@@ -1,0 +1,132 @@
+"""The C compiler: which one, what it makes, and what it says where it cannot."""
+
+import importlib.util
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from bedstone.errors import KernelError, TargetError
+from bedstone.target.toolchain import (
+    Compiler,
+    Unit,
+    compile_many,
+    compile_shared,
+    find_compiler,
+    unit_digest,
+)
+
+SOURCE = "#include <one.h>\nint answer(void) { return ONE + SCALE; }\n"
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Compiler:
+    return find_compiler()
+
+
+@pytest.fixture
+def unit(tmp_path: Path) -> Unit:
+    (tmp_path / "one.h").write_text("#define ONE 1\n")
+    (tmp_path / "answer.c").write_text(SOURCE)
+    return Unit((tmp_path / "answer.c",), ("-O1",), {"SCALE": "41"}, (tmp_path,))
+
+
+def build(unit: Unit, cache: Path, compiler: Compiler) -> Path:
+    return compile_many([unit], cache=cache, compiler=compiler)[0]
+
+
+def test_the_first_compiler_on_path_is_taken_with_its_identity() -> None:
+    asked = []
+
+    def which(name: str) -> str | None:
+        asked.append(name)
+        return "/bin/echo" if name == "gcc" else None
+
+    found = find_compiler(which=which)
+    assert asked == ["cc", "gcc"]
+    assert found.command == ("/bin/echo",)
+    assert found.identity.startswith("echo")
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("ziglang") is None, reason="the `ziglang` package is not installed"
+)
+def test_without_one_the_ziglang_package_serves() -> None:
+    found = find_compiler(which=lambda _: None)
+    assert found.command[1:] == ("-m", "ziglang", "cc")
+    assert found.identity.startswith("zig cc ")
+
+
+def test_without_either_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(TargetError, match="pip install ziglang") as raised:
+        find_compiler(which=lambda _: None)
+    assert raised.value.exit_code == 3
+
+
+def test_a_second_build_is_the_first_ones_file(
+    unit: Unit, tmp_path: Path, compiler: Compiler
+) -> None:
+    first = build(unit, tmp_path / "cache", compiler)
+    stamp = first.stat().st_mtime_ns
+    assert build(unit, tmp_path / "cache", compiler) == first
+    assert first.stat().st_mtime_ns == stamp
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [first.name]
+
+
+def test_the_same_inputs_give_the_same_bytes(
+    unit: Unit, tmp_path: Path, compiler: Compiler
+) -> None:
+    made = [build(unit, tmp_path / place, compiler) for place in ("one", "two")]
+    assert made[0].name == made[1].name
+    assert made[0].read_bytes() == made[1].read_bytes()
+    assert str(tmp_path).encode() not in made[0].read_bytes()
+
+
+def test_everything_that_decides_the_bytes_decides_the_name(unit: Unit, compiler: Compiler) -> None:
+    names = {unit_digest(unit, compiler)}
+    variants = [
+        Unit(unit.sources, ("-O2",), unit.defines, unit.include),
+        Unit(unit.sources, unit.flags, {"SCALE": "4"}, unit.include),
+        Unit(unit.sources, unit.flags, unit.defines, ()),
+    ]
+    names |= {unit_digest(variant, compiler) for variant in variants}
+    names.add(unit_digest(unit, Compiler(compiler.command, "another compiler")))
+    (unit.include[0] / "one.h").write_text("#define ONE 2\n")
+    names.add(unit_digest(unit, compiler))
+    unit.sources[0].write_text(SOURCE + "\n")
+    names.add(unit_digest(unit, compiler))
+    assert len(names) == 7
+
+
+def test_a_source_that_does_not_compile_is_named_with_the_first_lines(
+    unit: Unit, tmp_path: Path, compiler: Compiler
+) -> None:
+    unit.sources[0].write_text("int answer(void) { return forty_two; }\n")
+    with pytest.raises(KernelError, match=r"`answer\.c` does not compile[\s\S]*forty_two"):
+        build(unit, tmp_path / "cache", compiler)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_compiler_that_cannot_run_is_the_machines_fault(unit: Unit, tmp_path: Path) -> None:
+    missing = Compiler((str(tmp_path / "nocc"),), "none")
+    with pytest.raises(TargetError, match="cannot be run"):
+        build(unit, tmp_path / "cache", missing)
+
+
+def test_processes_that_build_at_once_agree(unit: Unit, tmp_path: Path, compiler: Compiler) -> None:
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        paths = pool.starmap(build, [(unit, tmp_path / "cache", compiler)] * 3)
+    assert len(set(paths)) == 1
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [paths[0].name]
+
+
+def test_many_units_come_back_in_order(unit: Unit, tmp_path: Path, compiler: Compiler) -> None:
+    units = [Unit(unit.sources, unit.flags, {"SCALE": str(i)}, unit.include) for i in range(3)]
+    together = compile_many(units, cache=tmp_path / "a", compiler=compiler)
+    for one, path in zip(units, together, strict=True):
+        alone = compile_shared(
+            one.sources, flags=one.flags, defines=one.defines, include=one.include,
+            cache=tmp_path / "b", compiler=compiler,
+        )  # fmt: skip
+        assert alone.name == path.name
