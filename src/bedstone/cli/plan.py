@@ -2,12 +2,23 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
-
-import typer
+from typing import TYPE_CHECKING, get_args
 
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.options import ContextOption, Numerics, NumericsOption
+from bedstone.cli.plan_options import (
+    AtOption,
+    BandwidthOption,
+    BatchOption,
+    ComputeOption,
+    ConfigOption,
+    FormatOption,
+    FormOption,
+    HeldOption,
+    HtmlOption,
+    PlannedArgument,
+    UnfusedOption,
+)
 from bedstone.errors import CallerError
 from bedstone.graph.step import FormName
 from bedstone.spec.dtype import FormatName
@@ -16,55 +27,21 @@ if TYPE_CHECKING:
     from bedstone.build.survey import Choices, Machine, Survey
     from bedstone.target.bandwidth import Bandwidth
 
-MOST_SEQUENCES = 64
-"""The most sequences a batch step is planned for."""
-
 
 def command(
-    checkpoint: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CHECKPOINT]",
-            help="A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE.",
-        ),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Instead, the shape of a known model such as qwen3-4b."),
-    ] = None,
-    format_: Annotated[
-        FormatName, typer.Option("--format", help="How the matrices of a --config are held.")
-    ] = "bf16",
-    form: Annotated[Literal["all", FormName], typer.Option(help="Which form of the step.")] = "all",
-    batch: Annotated[
-        int, typer.Option(min=1, max=MOST_SEQUENCES, metavar="N", help="Sequences of a batch.")
-    ] = 8,
+    checkpoint: PlannedArgument = None,
+    config: ConfigOption = None,
+    format_: FormatOption = "bf16",
+    form: FormOption = "all",
+    batch: BatchOption = 8,
     numerics: NumericsOption = Numerics.quantized,
     context: ContextOption = None,
-    at: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="The position to count bytes at; half the context."),
-    ] = None,
-    held: Annotated[
-        str, typer.Option(metavar="RULE,…", help="Rules of the lane to hold back.")
-    ] = "",
-    unfused: Annotated[
-        bool,
-        typer.Option("--unfused", help="Hold every rule back, and quantize in launches apart."),
-    ] = False,
-    bandwidth: Annotated[
-        float | None,
-        typer.Option(
-            metavar="GB/S", help="Memory bandwidth; measured on this machine if not given."
-        ),
-    ] = None,
-    compute: Annotated[
-        float | None,
-        typer.Option(metavar="TFLOP/S", help="Arithmetic speed; times ignore it if not given."),
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the steps on a page.")
-    ] = None,
+    at: AtOption = None,
+    held: HeldOption = "",
+    unfused: UnfusedOption = False,
+    bandwidth: BandwidthOption = None,
+    compute: ComputeOption = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a model's step becomes: launches, fusions and misses, bytes moved, memory."""

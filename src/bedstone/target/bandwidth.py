@@ -34,7 +34,7 @@ def measure_bandwidth(
     each = nbytes // threads // 8
     with ThreadPoolExecutor(threads) as pool:
         shares = list(pool.map(lambda _: np.ones(each, np.int64), range(threads)))
-        seconds = []
+        seconds: list[float] = []
         for _ in range(PASSES):
             began = clock()
             list(pool.map(np.bitwise_or.reduce, shares))

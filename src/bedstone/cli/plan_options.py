@@ -1,0 +1,49 @@
+"""The options of `bedstone plan`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bedstone.graph.step import FormName
+from bedstone.spec.dtype import FormatName
+
+MOST_SEQUENCES = 64
+"""The most sequences a batch step is planned for."""
+
+PlannedArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[CHECKPOINT]",
+        help="A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE.",
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Instead, the shape of a known model such as qwen3-4b."),
+]
+FormatOption = Annotated[
+    FormatName, typer.Option("--format", help="How the matrices of a --config are held.")
+]
+FormOption = Annotated[Literal["all", FormName], typer.Option(help="Which form of the step.")]
+BatchOption = Annotated[
+    int, typer.Option(min=1, max=MOST_SEQUENCES, metavar="N", help="Sequences of a batch.")
+]
+AtOption = Annotated[
+    int | None, typer.Option(metavar="N", help="The position to count bytes at; half the context.")
+]
+HeldOption = Annotated[str, typer.Option(metavar="RULE,…", help="Rules of the lane to hold back.")]
+UnfusedOption = Annotated[
+    bool, typer.Option("--unfused", help="Hold every rule back, and quantize in launches apart.")
+]
+BandwidthOption = Annotated[
+    float | None,
+    typer.Option(metavar="GB/S", help="Memory bandwidth; measured on this machine if not given."),
+]
+ComputeOption = Annotated[
+    float | None,
+    typer.Option(metavar="TFLOP/S", help="Arithmetic speed; times ignore it if not given."),
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Also draw the steps on a page.")
+]
