@@ -1,0 +1,36 @@
+"""What `bedstone plan` says is what the runtime launches."""
+
+import json
+
+import pytest
+
+from bedstone.runtime.load import load
+from bedstone.runtime.null import NullDevice
+from command_line import bedstone
+
+PROGRAMS = {"decode": ("decode", {}), "chunk": ("prefill", {"tokens": 3})}
+"""The program that runs each form, and the vars to run it with."""
+
+
+@pytest.fixture
+def launched(monkeypatch):
+    """How many launches each replay has made, the latest last."""
+    counts = []
+    replay = NullDevice.replay
+
+    def counting(self, launches, count, repeat, taps):
+        counts.append(count)
+        replay(self, launches, count, repeat, taps)
+
+    monkeypatch.setattr(NullDevice, "replay", counting)
+    return counts
+
+
+@pytest.mark.parametrize("form", PROGRAMS)
+def test_a_step_launches_as_often_as_planned(tiny, launched, form):
+    command = ("plan", tiny.checkpoint, "--numerics", "precise", "--form", form)
+    plan = json.loads(bedstone(*command, "--bandwidth", "1", "--json").out)[form]
+    program, env = PROGRAMS[form]
+    with load(tiny.package.path, device="null") as session:
+        session.run(program, **env)
+    assert launched[-1] == plan["launches"] == sum(plan["census"].values())
