@@ -46,21 +46,19 @@ static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
     int from = 0;
 #endif
     for (; from + VL <= k; from += VL) {
-        vf values[8];
+        vf v[BS_TILE_ROWS];
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) v[r] = vf_load(x[r] + from);
 #pragma GCC unroll 8
         for (int c = 0; c < count; c++) {
 #if BS_DENSE
-            values[c] = bs_values(w[c], from, VL);
+            vf values = bs_values(w[c], from, VL);
             __builtin_prefetch(w[c] + (size_t)from * BS_VALUE_BYTES + ahead);
 #else
-            values[c] = vf_load((const float *)w[c] + from);
+            vf values = vf_load((const float *)w[c] + from);
 #endif
-        }
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            vf v = vf_load(x[r] + from);
-#pragma GCC unroll 8
-            for (int c = 0; c < count; c++) acc[r][c] = vf_fma(v, values[c], acc[r][c]);
+            for (int r = 0; r < rows; r++) acc[r][c] = vf_fma(v[r], values, acc[r][c]);
         }
     }
 #if BS_DENSE

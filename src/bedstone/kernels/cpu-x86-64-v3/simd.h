@@ -10,7 +10,7 @@
 
 #define VL 8
 #define VO 8
-#define BS_TILE_ROWS 2
+#define BS_TILE_ROWS 3
 #define BS_CODE_ROWS 4
 #define BS_QUERIES 2
 #define BS_I8_BIAS 0
