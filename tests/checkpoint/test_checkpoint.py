@@ -56,9 +56,7 @@ Q = "model.layers.0.self_attn.q_proj.weight"
 def test_b06_fp8_weights_without_their_scale_are_refused(tmp_path):
     entries = llama_entries(LLAMA) | {Q: ("F8_E4M3", [4, 4], bytes(16))}
     folder = write_directory(tmp_path, LLAMA | FP8, entries)
-    with pytest.raises(
-        WeightError, match=rf"`{Q}` is F8_E4M3 and its scale `{Q}_scale_inv` is"
-    ):
+    with pytest.raises(WeightError, match=rf"`{Q}` is F8_E4M3 and its scale `{Q}_scale_inv` is"):
         open_checkpoint(str(folder))
 
 

@@ -13,7 +13,6 @@ from packages import compiled
 from reference_reader import AVAILABLE, reference_reader
 from tiny_models import IDS, write_tiny
 
-
 DENSE = (
     "llama",
     "llama-tied",

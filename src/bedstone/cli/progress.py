@@ -2,7 +2,6 @@
 
 import sys
 from time import perf_counter
-from types import TracebackType
 from typing import Self
 
 
@@ -38,12 +37,7 @@ class Stages:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._end()
         if self._live:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
