@@ -67,7 +67,7 @@ class Library:
 
     def abi(self, kernel: Kernel) -> str:
         self.load(frozenset({kernel.module}))
-        text = ctypes.c_char * 512
+        text = ctypes.c_char * 2048
         return text.in_dll(self.loaded[kernel.module], f"bs_abi_{kernel.entry}").value.decode()
 
     def call(self, entry: str, **args: np.ndarray | float) -> None:
@@ -132,3 +132,54 @@ def pack(kernel: Kernel, args: Mapping[str, np.ndarray | float]) -> tuple[ctypes
         guards.append((value, inner, memory))
         words[i] = inner.ctypes.data
     return (ctypes.c_uint64 * len(words))(*words.tolist()), guards
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A part of a wider tensor whose other values are poison: as an argument, and dense."""
+
+    x: np.ndarray
+    dense: np.ndarray
+    row: int
+    unit: int
+    width: int
+
+    def args(self, name: str) -> dict[str, np.ndarray | int]:
+        sizes = {"row": self.row, "unit": self.unit, "width": self.width}
+        return {name: self.x, **{f"{name}_{size}": value for size, value in sizes.items()}}
+
+
+def windowed(
+    rng: np.random.Generator, rows: int, *, units: int, width: int, pitch: int, offset: int
+) -> Windowed:
+    wide = poison((rows, units * pitch), np.float32)
+    dense = rng.standard_normal((rows, units, width)).astype(np.float32)
+    wide.reshape(rows, units, pitch)[..., offset : offset + width] = dense
+    return Windowed(
+        wide.reshape(-1)[offset:].copy(), dense.reshape(rows, -1), units * pitch, pitch, width
+    )
+
+
+def into(library: Library, entry: str, out: str, shape: tuple[int, int], args: dict) -> np.ndarray:
+    """Run an entry whose last result goes to `out`, or to rows or columns of a table.
+
+    What else the table holds must stay; a row whose slot is negative goes nowhere.
+    """
+    ending = entry.rpartition("_")[2]
+    if ending not in ("rows", "cols"):
+        y = poison(shape, np.float32)
+        library.call(entry, **args, **{out: y})
+        return y
+    rows, width = shape
+    slot = np.random.default_rng(width).permutation(rows + 3)[:rows].astype(np.int32)
+    pitch, column = (width, 0) if ending == "rows" else (width + 9, 4)
+    columns = {} if ending == "rows" else {"pitch": pitch, "column": column}
+    table = np.full((rows + 3, pitch), 9, np.float32)
+    skipped = np.array([-1, *slot[1:]], np.int32)
+    library.call(entry, **args, table=table, slot=skipped, **columns)
+    np.testing.assert_array_equal(table[slot[0]], 9)
+    library.call(entry, **args, table=table, slot=slot, **columns)
+    made = table[slot, column : column + width].copy()
+    table[slot, column : column + width] = 9
+    np.testing.assert_array_equal(table, 9)
+    return made

@@ -6,7 +6,7 @@ import pytest
 
 from bedstone.spec.dtype import FORMATS, FormatName
 from kernels.harness import Library, poison
-from kernels.reference import gelu_tanh, silu, weights
+from kernels.reference import gelu_tanh, silu, softplus, weights
 
 COUNTS = (1, 15, 4096, 4133)
 
@@ -24,6 +24,7 @@ def test_sums_products_and_scales_are_exact(library: Library, count: int) -> Non
         y = poison(a.shape, np.float32)
         library.call(entry, a=a, b=b, y=y, count=count)
         np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(unary(library, "copy_rows", a), a)
     np.testing.assert_array_equal(unary(library, "scale", a, by=55.5), a * np.float32(55.5))
 
 
@@ -39,6 +40,7 @@ def sweep() -> np.ndarray:
         ("silu", silu, 4),
         ("gelu_tanh", gelu_tanh, 24),
         ("sigmoid", lambda x: 1 / (1 + np.exp(-x)), 4),
+        ("softplus", softplus, 4),
         ("softcap", lambda x: 3 * np.tanh(x / 3), 4),
     ],
 )
@@ -63,6 +65,14 @@ def test_functions_at_the_ends(library: Library, entry: str) -> None:
     assert np.isnan(y[9])
     assert (np.abs(y[1:4]) < 1e-35).all()
     assert y[4] == (0.5 if entry == "sigmoid" else 0)
+
+
+def test_softplus_at_the_ends(library: Library) -> None:
+    x = np.array([-np.inf, -1e30, -200, 0, 200, 1e30, np.inf, np.nan], np.float32)
+    y = unary(library, "softplus", x)
+    assert (np.abs(y[:3]) < 1e-35).all()
+    np.testing.assert_allclose(y[3:7], [np.log(2), 200, 1e30, np.inf], rtol=1e-7)
+    assert np.isnan(y[7])
 
 
 def test_c17_final_logits_are_capped(library: Library) -> None:
@@ -94,6 +104,10 @@ def test_embed_reads_rows_as_the_format_defines_them(library: Library, name: For
     y = poison((4, width), np.float32)
     library.call(f"embed_{name}", token=token, w=w, y=y, rows=4, width=width)
     np.testing.assert_array_equal(y, values[token].astype(np.float32))
+    scaled = poison(y.shape, np.float32)
+    args = {"token": token, "w": w, "y": scaled, "rows": 4, "width": width}
+    library.call(f"embed_scaled_{name}", **args, by=5.65685425)
+    np.testing.assert_array_equal(scaled, y * np.float32(5.65685425))
 
 
 @pytest.mark.parametrize("width", [1, 37, 64])

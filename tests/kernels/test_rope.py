@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from bedstone.library.catalog import MOST_PAIRS
-from kernels.harness import Library, poison
+from bedstone.library.dense import MOST_PAIRS
+from kernels.harness import Library, into, poison, windowed
 from kernels.reference import rope
 
 
@@ -123,3 +123,84 @@ def rotated(library: Library, x: np.ndarray, angle: np.ndarray, kind: int) -> np
     sizes = {"rows": 1, "heads": 1, "head_dim": x.shape[1], "rot": 4, "kind": kind}
     library.call("rope", x=x, position=np.array([1], np.int32), cos=cos, sin=sin, y=y, **sizes)
     return y
+
+
+@pytest.mark.parametrize(("head_dim", "rot", "offset"), [(24, 16, 8), (10, 6, 0), (40, 20, 9)])
+@pytest.mark.parametrize("kind", [0, 1])
+def test_parts_offsets_and_columns_change_no_bit(
+    library: Library, head_dim: int, rot: int, offset: int, kind: int
+) -> None:
+    rng = np.random.default_rng([head_dim, kind])
+    rows, heads = 3, (3, 1)
+    parts = [
+        windowed(rng, rows, units=h, width=head_dim, pitch=2 * head_dim + 5, offset=7)
+        for h in heads
+    ]
+    w = [rng.standard_normal(head_dim).astype(np.float32) for _ in heads]
+    angle = rng.uniform(0, 6, (9, rot // 2))
+    table = {"cos": np.cos(angle).astype(np.float32), "sin": np.sin(angle).astype(np.float32)}
+    where = {"position": np.array([4, 8, 2], np.int32), **table}
+    sizes = {"rows": rows, "head_dim": head_dim, "rot": rot, "kind": kind}
+    norm = {"eps": 1e-6, "plus_one": 1}
+    plain: dict[tuple[str, int], np.ndarray] = {}
+    for form, i in product(("", "_n"), range(2)):
+        x = parts[i].dense
+        if form:
+            x = poison(x.shape, np.float32)
+            library.call(
+                "norm",
+                x=parts[i].dense,
+                w=w[i],
+                y=x,
+                rows=rows,
+                width=x.shape[1],
+                unit=head_dim,
+                **norm,
+            )
+        turned = np.ascontiguousarray(x.reshape(rows, -1, head_dim)[..., offset : offset + rot])
+        y = poison(turned.shape, np.float32)
+        alone = {"rows": rows, "head_dim": rot, "rot": rot, "kind": kind, "heads": heads[i]}
+        library.call("rope", x=turned, **where, y=y, **alone)
+        whole = x.reshape(rows, -1, head_dim).copy()
+        whole[..., offset : offset + rot] = y
+        plain[form, i] = whole.reshape(rows, -1)
+
+    for form, to in product(("", "_n"), ("", "_rows", "_cols")):
+        scalars = sizes | (norm if form else {}) | {"offset": offset}
+        for i in range(2):
+            weight = {"w": w[i]} if form else {}
+            args = {**parts[i].args("x"), "heads": heads[i], **weight, **where, **scalars}
+            made = into(library, f"rope{form}_p{to}", "y", plain[form, i].shape, args)
+            np.testing.assert_array_equal(made, plain[form, i])
+        first = poison(plain[form, 0].shape, np.float32)
+        weights = {"w0": w[0], "w1": w[1]} if form else {}
+        args = {
+            **parts[0].args("x0"), **parts[1].args("x1"), "y0": first, "heads0": heads[0],
+            "heads1": heads[1], **weights, **where, **scalars,
+        }  # fmt: skip
+        made = into(library, f"rope_parts{form}_p{to}", "y1", plain[form, 1].shape, args)
+        np.testing.assert_array_equal(first, plain[form, 0])
+        np.testing.assert_array_equal(made, plain[form, 1])
+
+
+@pytest.mark.parametrize("norm", ["", "_n"])
+def test_dense_inputs_go_to_columns(library: Library, norm: str) -> None:
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((2, 3, 16)).astype(np.float32)
+    angle = rng.uniform(0, 6, (5, 8))
+    args = {
+        "position": np.array([4, 1], np.int32), "cos": np.cos(angle).astype(np.float32),
+        "sin": np.sin(angle).astype(np.float32), "rows": 2, "head_dim": 16, "rot": 16, "kind": 0,
+        **({"eps": 1e-5, "plus_one": 0} if norm else {}),
+    }  # fmt: skip
+    w = np.ones(16, np.float32)
+    weights = [{}, {}] if not norm else [{"w": w}, {"w0": w, "w1": w}]
+    y, first = poison(x.shape, np.float32), poison(x.shape, np.float32)
+    library.call(f"rope{norm}", x=x, y=y, heads=3, **weights[0], **args)
+    flat = y.reshape(2, -1)
+    one = {"x": x, "heads": 3, **weights[0], **args}
+    np.testing.assert_array_equal(into(library, f"rope{norm}_cols", "y", flat.shape, one), flat)
+    two = {"x0": x, "x1": x, "y0": first, "heads0": 3, "heads1": 3, **weights[1], **args}
+    made = into(library, f"rope_parts{norm}_cols", "y1", flat.shape, two)
+    np.testing.assert_array_equal(made, flat)
+    np.testing.assert_array_equal(first, y)

@@ -72,8 +72,10 @@ static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a
                               size_t ahead)
 {
     size_t blocks = (size_t)a->k / 32;
-    const uint8_t *x = (const uint8_t *)a->codes + row * (size_t)a->k;
-    const float *scales = a->scales + row * blocks;
+    const uint8_t *x = (const uint8_t *)a->codes + row * (size_t)a->pitch;
+    const float *scales = a->scales + row * (size_t)a->pitch / 32;
+    const int32_t *sums = a->sums + row * (size_t)a->pitch / 32;
+    BS_UNUSED(sums);
     v8f acc = {0};
     for (size_t b = 0; b < blocks; b += BS_BLOCKS) {
         size_t at = b / BS_BLOCKS * BS_BLOCK_BYTES;
@@ -96,7 +98,7 @@ static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a
             v8f scale = bs_scale(&headers, j) * scales[b + (size_t)j];
             acc = v8_fma(scale, v8_from_i32(first + second), acc);
 #if BS_HAS_OFFSET
-            v8f total = v8_set(scales[b + (size_t)j] * (float)a->sums[row * blocks + b + (size_t)j]);
+            v8f total = v8_set(scales[b + (size_t)j] * (float)sums[b + (size_t)j]);
             acc = v8_fma(bs_offset(&headers, j), total, acc);
 #endif
         }
@@ -225,7 +227,7 @@ static BS_INLINE void bs_panel_block(bs_code_panel panel, int b, const int8_t *c
 static void bs_panel_rows(bs_code_panel panel, int from, int blocks, const bs_activations *a,
                           const size_t *row, bs_sums *sums, int column)
 {
-    size_t stride = (size_t)a->k / 32;
+    size_t stride = (size_t)a->pitch / 32;
     vof acc[BS_CODE_ROWS];
 #pragma GCC unroll 8
     for (int r = 0; r < BS_CODE_ROWS; r++) acc[r] = from ? vo_load(&sums[r][column]) : (vof){0};

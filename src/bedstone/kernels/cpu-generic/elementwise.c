@@ -1,4 +1,4 @@
-/* add, mul, silu, gelu_tanh, sigmoid, scale, softcap, casts: a block is 4096 values. */
+/* add, mul, silu, gelu_tanh, sigmoid, softplus, scale, softcap, copies, casts: a block is 4096 values. */
 #include <vector.h>
 
 #define CHUNK 4096
@@ -57,6 +57,8 @@ ELEMENTWISE(mul, TWO, 2, 0, FLOATS(o.a) * FLOATS(o.b))
 ELEMENTWISE(silu, ONE, 1, 0, vf_silu(FLOATS(o.a)))
 ELEMENTWISE(gelu_tanh, ONE, 1, 0, vf_gelu_tanh(FLOATS(o.a)))
 ELEMENTWISE(sigmoid, ONE, 1, 0, vf_sigmoid(FLOATS(o.a)))
+ELEMENTWISE(softplus, ONE, 1, 0, vf_softplus(FLOATS(o.a)))
+ELEMENTWISE(copy_rows, ONE, 1, 0, FLOATS(o.a))
 ELEMENTWISE(scale, ONE ", f32", 1, 1, FLOATS(o.a) * o.by)
 ELEMENTWISE(softcap, ONE ", f32", 1, 1, o.by * vf_tanh(FLOATS(o.a) / o.by))
 ELEMENTWISE(cast_f16_f32, "in buffer<f16>, out buffer<f32>, i32", 1, 0,

@@ -1,8 +1,9 @@
 /* linear, parts2, parts3, glu: matrix products of one weight format, a block a share of the outputs. */
+#include <gate.h>
 #include <product.h>
 #include <quantize.h>
 
-#define BS_TILE 32 /* outputs of a gated unit's block: one block of its quantized form */
+#define BS_TILE BS_QBLOCK /* outputs of a gated unit's block: one block of its quantized form */
 
 /* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`. */
 typedef struct {
@@ -18,19 +19,6 @@ typedef struct {
     const part *of;
     int from, count;
 } share;
-
-static BS_INLINE bs_activations read_activations(bs_cursor *at, int quantized)
-{
-    bs_activations a = {0};
-    if (quantized) {
-        a.codes = bs_ptr(at);
-        a.scales = bs_ptr(at);
-        a.sums = bs_ptr(at);
-    } else {
-        a.x = bs_ptr(at);
-    }
-    return a;
-}
 
 static void list_rows(bs_weight_rows *list, share s, int k)
 {
@@ -101,7 +89,7 @@ static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, con
                                    void *shared, int quantized, int count, int biased, int to_table)
 {
     bs_cursor at = args;
-    bs_activations a = read_activations(&at, quantized);
+    bs_activations a = bs_activations_in(&at, quantized);
     part parts[3] = {{0}};
     for (int i = 0; i < count; i++) parts[i].w = bs_ptr(&at);
     if (biased)
@@ -109,24 +97,15 @@ static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, con
     for (int i = 0; i < count; i++) parts[i].y = bs_ptr(&at);
     if (to_table) parts[count - 1].slot = bs_ptr(&at);
     int rows = bs_i32(&at);
-    a.k = bs_i32(&at);
+    a.k = a.pitch = bs_i32(&at);
     for (int i = 0; i < count; i++) parts[i].n = bs_i32(&at);
     linear_block(&a, parts, count, rows, block->x, grid->x, shared);
 }
 
 /* --- the gated unit ------------------------------------------------------------------------ */
 
-static BS_INLINE void gate(const float *sums, int n, int act, float *y)
-{
-    for (int i = 0; i < n; i += VL) {
-        int m = bs_min(VL, n - i);
-        vf g = vf_load_n(sums + i, m);
-        vf_store_n(y + i, (act ? vf_gelu_tanh(g) : vf_silu(g)) * vf_load_n(sums + n + i, m), m);
-    }
-}
-
 static void glu_block(const bs_activations *a, const part *gate_up, int rows, int act,
-                      unsigned block, float *y, bs_quantized q, bs_scratch *scratch)
+                      unsigned block, bs_forms out, bs_scratch *scratch)
 {
     int n = gate_up[0].n, from = BS_TILE * (int)block, count = bs_min(BS_TILE, n - from);
     bs_weight_rows list = {{0}, 0};
@@ -138,9 +117,8 @@ static void glu_block(const bs_activations *a, const part *gate_up, int rows, in
         for (int r = 0; r < chunk; r++) {
             size_t place = (size_t)(start + r) * (size_t)n + (size_t)from;
             float made[BS_TILE];
-            gate(scratch->sums[r], count, act, made);
-            if (y) memcpy(y + place, made, (size_t)count * sizeof(float));
-            if (q.codes) bs_quantize_block(made, bs_quantized_at(q, place));
+            bs_gate(scratch->sums[r], count, act, made);
+            bs_put_forms(out, place, made, count);
         }
     }
 }
@@ -149,18 +127,16 @@ static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *
                                 int quantized, int to_float, int to_codes)
 {
     bs_cursor at = args;
-    bs_activations a = read_activations(&at, quantized);
+    bs_activations a = bs_activations_in(&at, quantized);
     part gate_up[2] = {{0}};
     gate_up[0].w = bs_ptr(&at);
     gate_up[1].w = bs_ptr(&at);
-    float *y = to_float ? bs_ptr(&at) : 0;
-    bs_quantized q = {0};
-    if (to_codes) q = bs_quantized_out(&at);
+    bs_forms out = bs_forms_out(&at, to_float, to_codes);
     int rows = bs_i32(&at);
-    a.k = bs_i32(&at);
+    a.k = a.pitch = bs_i32(&at);
     gate_up[0].n = gate_up[1].n = bs_i32(&at);
     int act = bs_i32(&at);
-    glu_block(&a, gate_up, rows, act, block->x, y, q, shared);
+    glu_block(&a, gate_up, rows, act, block->x, out, shared);
 }
 
 /* --- entries ------------------------------------------------------------------------------- */

@@ -2,22 +2,9 @@
 #include <norm.h>
 #include <quantize.h>
 
-typedef struct {
-    float *y;        /* null where only the quantized form is wanted */
-    bs_quantized q;  /* codes null where only the float form is wanted */
-} outputs;
-
-static BS_INLINE outputs read_outputs(bs_cursor *at, int plain, int quantized)
-{
-    outputs out = {0};
-    if (plain) out.y = bs_ptr(at);
-    if (quantized) out.q = bs_quantized_out(at);
-    return out;
-}
-
 /* One row of `x` [width], normed unit by unit; where no float row is wanted a block's worth of
    quantized values is made from a buffer of whole units. */
-static void norm_row(const float *x, const float *w, bs_norm norm, int width, outputs out,
+static void norm_row(const float *x, const float *w, bs_norm norm, int width, bs_forms out,
                      size_t row, float *scratch)
 {
     float *y = out.y ? out.y + row * (size_t)width : scratch;
@@ -31,7 +18,7 @@ static BS_INLINE void norm_entry(const bs_arg *args, const bs_dim3 *block, void 
     bs_cursor at = args;
     const float *x = bs_ptr(&at), *d = add ? bs_ptr(&at) : 0, *w = bs_ptr(&at);
     float *sum = add ? bs_ptr(&at) : 0;
-    outputs out = read_outputs(&at, plain, quantized);
+    bs_forms out = bs_forms_out(&at, plain, quantized);
     at++; /* rows: the grid's extent */
     int width = bs_i32(&at);
     bs_norm norm;

@@ -29,7 +29,7 @@ static void bs_float_few(const bs_activations *a, const bs_weight_rows *w, size_
     size_t ahead = bs_ahead(bs_row_bytes(a->k));
     for (int c = 0; c < w->count; c += 8)
         for (int r = 0; r < rows; r++) {
-            const float *x = a->x + (from + (size_t)r) * (size_t)a->k;
+            const float *x = a->x + bs_picked(a, from + (size_t)r) * (size_t)a->pitch;
             bs_dots(1, 8, 0, &x, w->row + c, a->k, ahead, sums + r, c);
         }
 }
@@ -41,7 +41,7 @@ static BS_INLINE void bs_float_tiles(const bs_activations *a, const uint8_t *con
     for (int r = 0; r < rows; r += BS_TILE_ROWS) {
         const float *x[BS_TILE_ROWS];
         for (int i = 0; i < BS_TILE_ROWS; i++)
-            x[i] = a->x + (from + (size_t)bs_min(r + i, rows - 1)) * (size_t)a->k;
+            x[i] = a->x + bs_picked(a, from + (size_t)bs_min(r + i, rows - 1)) * (size_t)a->pitch;
         for (int c = 0; c < count; c += 4)
             bs_dots(BS_TILE_ROWS, 4, packed, x, w + c, a->k, 0, sums + r, first + c);
     }
@@ -75,7 +75,7 @@ static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_
     size_t ahead = bs_ahead(bs_row_bytes(a->k));
     for (int c = 0; c < w->count; c += 8)
         for (int r = 0; r < rows; r++) {
-            v8f eight = bs_eight(w->row + c, a, from + (size_t)r, ahead);
+            v8f eight = bs_eight(w->row + c, a, bs_picked(a, from + (size_t)r), ahead);
             memcpy(&sums[r][c], &eight, sizeof eight);
         }
 }
@@ -90,7 +90,8 @@ static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size
             bs_pack(w->row + c, b, blocks, panel);
             for (int r = 0; r < rows; r += BS_CODE_ROWS) {
                 size_t row[BS_CODE_ROWS];
-                for (int i = 0; i < BS_CODE_ROWS; i++) row[i] = from + (size_t)bs_min(r + i, rows - 1);
+                for (int i = 0; i < BS_CODE_ROWS; i++)
+                    row[i] = bs_picked(a, from + (size_t)bs_min(r + i, rows - 1));
                 bs_panel_rows(panel, b, blocks, a, row, scratch->sums + r, c);
             }
         }

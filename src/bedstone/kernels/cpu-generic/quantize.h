@@ -65,6 +65,27 @@ static BS_INLINE void bs_quantize_block(const float *x, bs_quantized q)
     *q.sums = sum;
 }
 
+/* A result's forms: floats, codes, or both; null where nobody wants one. */
+typedef struct {
+    float *y;
+    bs_quantized q;
+} bs_forms;
+
+static BS_INLINE bs_forms bs_forms_out(bs_cursor *at, int to_float, int to_codes)
+{
+    bs_forms out = {0};
+    if (to_float) out.y = bs_ptr(at);
+    if (to_codes) out.q = bs_quantized_out(at);
+    return out;
+}
+
+/* `count` values from `place` on; with codes they are one block. */
+static BS_INLINE void bs_put_forms(bs_forms out, size_t place, const float *values, int count)
+{
+    if (out.y) memcpy(out.y + place, values, (size_t)count * sizeof(float));
+    if (out.q.codes) bs_quantize_block(values, bs_quantized_at(out.q, place));
+}
+
 /* `count` values, a multiple of 32. */
 BS_STATIC void bs_quantize_row(const float *x, int count, bs_quantized q)
 {

@@ -1,18 +1,20 @@
 /* rope, rope_parts: rotate each head of a row by the row's position; a block is a row. */
 #include <norm.h>
+#include <part.h>
 
 #define PAIR_NEIGHBOURS 1 /* kind: values 2i and 2i + 1 turn together, else i and i + rot / 2 */
 
+/* Values [offset, offset + rot) of each head turn. */
 typedef struct {
     const float *cos, *sin; /* [rot / 2], of the row's position */
-    int head_dim, rot, kind;
+    int head_dim, rot, kind, offset;
 } rotation;
 
 /* One input of `heads` heads and where its rows go. */
 typedef struct {
-    const float *x, *w;
-    float *y;
-    const int32_t *slot;
+    const float *x, *w; /* w null: heads are not normed first */
+    bs_window window;
+    bs_place to;
     int heads;
 } rotated;
 
@@ -37,57 +39,79 @@ static void turn_neighbours(const float *x, const rotation *turn, float *y)
     }
 }
 
-static void rotate_row(rotated part, const rotation *turn, const bs_norm *norm, size_t row)
+static void rotate_row(const rotated *part, const rotation *turn, bs_norm norm, size_t row)
 {
-    size_t width = (size_t)part.heads * (size_t)turn->head_dim, to = row;
-    if (part.slot) {
-        if (part.slot[row] < 0) return;
-        to = (size_t)part.slot[row];
-    }
-    for (int h = 0; h < part.heads; h++) {
-        size_t head = (size_t)h * (size_t)turn->head_dim;
-        const float *x = part.x + row * width + head;
-        float *y = part.y + to * width + head;
-        if (norm) {
-            bs_norm_unit(x, part.w, *norm, y);
+    int head_dim = turn->head_dim, end = turn->offset + turn->rot;
+    float *y = bs_place_row(&part->to, row);
+    for (int h = 0; y && h < part->heads; h++, y += head_dim) {
+        const float *x = bs_window_values(part->x, part->window, row, h * head_dim, head_dim, y);
+        if (part->w) {
+            bs_norm_unit(x, part->w, norm, y);
             x = y;
         }
-        if (turn->kind == PAIR_NEIGHBOURS) turn_neighbours(x, turn, y);
-        else turn_halves(x, turn, y);
-        if (!norm)
-            memcpy(y + turn->rot, x + turn->rot, sizeof(float) * (size_t)(turn->head_dim - turn->rot));
+        if (turn->kind == PAIR_NEIGHBOURS) turn_neighbours(x + turn->offset, turn, y + turn->offset);
+        else turn_halves(x + turn->offset, turn, y + turn->offset);
+        if (x == y) continue;
+        memcpy(y, x, sizeof(float) * (size_t)turn->offset);
+        memcpy(y + end, x + end, sizeof(float) * (size_t)(head_dim - end));
     }
 }
 
-static BS_INLINE void rope_entry(const bs_arg *args, const bs_dim3 *block, int count, int normed,
-                                 int to_table)
+/* How an entry differs from the plainest: several inputs, norms, windows, where the last one goes. */
+typedef struct {
+    int count, normed, windowed, to_table, to_columns;
+} form;
+
+typedef struct {
+    rotated parts[2];
+    rotation turn;
+    bs_norm norm;
+    const int32_t *position;
+} operands;
+
+static BS_INLINE void read_buffers(bs_cursor *at, form f, operands *o)
+{
+    for (int i = 0; i < f.count; i++) o->parts[i].x = bs_ptr(at);
+    for (int i = 0; i < f.count && f.normed; i++) o->parts[i].w = bs_ptr(at);
+    o->position = bs_ptr(at);
+    o->turn.cos = bs_ptr(at);
+    o->turn.sin = bs_ptr(at);
+    for (int i = 0; i < f.count; i++) o->parts[i].to.y = bs_ptr(at);
+    if (f.to_table) o->parts[f.count - 1].to.slot = bs_ptr(at);
+}
+
+static BS_INLINE void read_sizes(bs_cursor *at, form f, operands *o)
+{
+    (*at)++; /* rows: the grid's extent */
+    for (int i = 0; i < f.count; i++) o->parts[i].heads = bs_i32(at);
+    o->turn.head_dim = o->norm.unit = bs_i32(at);
+    o->turn.rot = bs_i32(at);
+    o->turn.kind = bs_i32(at);
+    if (f.normed) {
+        o->norm.eps = bs_f32(at);
+        o->norm.plus_one = bs_i32(at);
+    }
+    for (int i = 0; i < f.count; i++) {
+        int width = o->parts[i].to.pitch = o->parts[i].heads * o->turn.head_dim;
+        o->parts[i].window = f.windowed ? bs_window_in(at) : (bs_window){width, width, width};
+    }
+    if (f.windowed) o->turn.offset = bs_i32(at);
+    if (f.to_columns) {
+        o->parts[f.count - 1].to.pitch = bs_i32(at);
+        o->parts[f.count - 1].to.column = bs_i32(at);
+    }
+}
+
+static BS_INLINE void rope_entry(const bs_arg *args, size_t row, form f)
 {
     bs_cursor at = args;
-    rotated parts[2] = {{0}};
-    size_t row = block->x;
-    for (int i = 0; i < count; i++) parts[i].x = bs_ptr(&at);
-    if (normed)
-        for (int i = 0; i < count; i++) parts[i].w = bs_ptr(&at);
-    const int32_t *position = bs_ptr(&at);
-    rotation turn;
-    turn.cos = bs_ptr(&at);
-    turn.sin = bs_ptr(&at);
-    for (int i = 0; i < count; i++) parts[i].y = bs_ptr(&at);
-    if (to_table) parts[count - 1].slot = bs_ptr(&at);
-    at++; /* rows: the grid's extent */
-    for (int i = 0; i < count; i++) parts[i].heads = bs_i32(&at);
-    turn.head_dim = bs_i32(&at);
-    turn.rot = bs_i32(&at);
-    turn.kind = bs_i32(&at);
-    bs_norm norm = {turn.head_dim, 0.0f, 0};
-    if (normed) {
-        norm.eps = bs_f32(&at);
-        norm.plus_one = bs_i32(&at);
-    }
-    size_t angle = (size_t)position[row] * (size_t)(turn.rot / 2);
-    turn.cos += angle;
-    turn.sin += angle;
-    for (int i = 0; i < count; i++) rotate_row(parts[i], &turn, normed ? &norm : 0, row);
+    operands o = {0};
+    read_buffers(&at, f, &o);
+    read_sizes(&at, f, &o);
+    size_t angle = (size_t)o.position[row] * (size_t)(o.turn.rot / 2);
+    o.turn.cos += angle;
+    o.turn.sin += angle;
+    for (int i = 0; i < f.count; i++) rotate_row(o.parts + i, &o.turn, o.norm, row);
 }
 
 #define X "in buffer<f32>, "
@@ -97,20 +121,28 @@ static BS_INLINE void rope_entry(const bs_arg *args, const bs_dim3 *block, int c
 #define ONE "i32, i32, i32, i32, i32"
 #define TWO "i32, i32, i32, i32, i32, i32"
 #define NORM ", f32, i32"
+#define WINDOW ", i32, i32, i32"
+#define COLUMNS ", i32, i32"
 
-#define ROPE(entry, types, count, normed, to_table)          \
-    BS_KERNEL(entry, types)                                  \
-    {                                                        \
-        BS_UNUSED(grid);                                     \
-        BS_UNUSED(shared);                                   \
-        rope_entry(args, block, count, normed, to_table);    \
+#define ROPE(entry, types, ...)                                  \
+    BS_KERNEL(entry, types)                                      \
+    {                                                            \
+        BS_UNUSED(grid);                                         \
+        BS_UNUSED(shared);                                       \
+        rope_entry(args, block->x, (form){__VA_ARGS__});         \
     }
 
-ROPE(rope, X WHERE Y ONE, 1, 0, 0)
-ROPE(rope_rows, X WHERE TABLE ONE, 1, 0, 1)
-ROPE(rope_n, X X WHERE Y ONE NORM, 1, 1, 0)
-ROPE(rope_n_rows, X X WHERE TABLE ONE NORM, 1, 1, 1)
-ROPE(rope_parts, X X WHERE Y Y TWO, 2, 0, 0)
-ROPE(rope_parts_rows, X X WHERE Y TABLE TWO, 2, 0, 1)
-ROPE(rope_parts_n, X X X X WHERE Y Y TWO NORM, 2, 1, 0)
-ROPE(rope_parts_n_rows, X X X X WHERE Y TABLE TWO NORM, 2, 1, 1)
+/* By where the last input's rows go; `outs` are those of the others. */
+#define PLACED(stem, ins, outs, sizes, ...)                             \
+    ROPE(stem, ins outs Y sizes, __VA_ARGS__, 0, 0)                     \
+    ROPE(stem##_rows, ins outs TABLE sizes, __VA_ARGS__, 1, 0)          \
+    ROPE(stem##_cols, ins outs TABLE sizes COLUMNS, __VA_ARGS__, 1, 1)
+
+PLACED(rope, X WHERE, , ONE, 1, 0, 0)
+PLACED(rope_n, X X WHERE, , ONE NORM, 1, 1, 0)
+PLACED(rope_p, X WHERE, , ONE WINDOW ", i32", 1, 0, 1)
+PLACED(rope_n_p, X X WHERE, , ONE NORM WINDOW ", i32", 1, 1, 1)
+PLACED(rope_parts, X X WHERE, Y, TWO, 2, 0, 0)
+PLACED(rope_parts_n, X X X X WHERE, Y, TWO NORM, 2, 1, 0)
+PLACED(rope_parts_p, X X WHERE, Y, TWO WINDOW WINDOW ", i32", 2, 0, 1)
+PLACED(rope_parts_n_p, X X X X WHERE, Y, TWO NORM WINDOW WINDOW ", i32", 2, 1, 1)

@@ -1,5 +1,5 @@
-/* set_rows, take_row, add_row: whole rows; a block is a row. */
-#include <vector.h>
+/* set_rows, set_cols, take_row, add_row: whole rows, or columns of a table's; a block is a row. */
+#include <part.h>
 
 BS_KERNEL(set_rows, "in buffer<f32>, in buffer<i32>, inout state, i32, i32")
 {
@@ -13,6 +13,23 @@ BS_KERNEL(set_rows, "in buffer<f32>, in buffer<i32>, inout state, i32, i32")
     size_t width = (size_t)bs_i32(&at), row = block->x;
     if (slot[row] >= 0)
         memcpy(table + (size_t)slot[row] * width, x + row * width, width * sizeof(float));
+}
+
+BS_KERNEL(set_cols, "in buffer<f32>, in buffer<i32>, inout state, i32, i32, i32, i32")
+{
+    BS_UNUSED(grid);
+    BS_UNUSED(shared);
+    bs_cursor at = args;
+    const float *x = bs_ptr(&at);
+    bs_place place;
+    place.slot = bs_ptr(&at);
+    place.y = bs_ptr(&at);
+    at++;
+    size_t width = (size_t)bs_i32(&at);
+    place.pitch = bs_i32(&at);
+    place.column = bs_i32(&at);
+    float *y = bs_place_row(&place, block->x);
+    if (y) memcpy(y, x + block->x * width, width * sizeof(float));
 }
 
 BS_KERNEL(take_row, "in buffer<f32>, i32, out buffer<f32>, i32")

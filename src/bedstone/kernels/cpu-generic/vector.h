@@ -111,6 +111,22 @@ static BS_INLINE vf vf_tanh(vf x)
 static BS_INLINE vf vf_sigmoid(vf x) { return 1.0f / (1.0f + vf_exp(-x)); }
 static BS_INLINE vf vf_silu(vf x) { return x / (1.0f + vf_exp(-x)); }
 
+/* max(x, 0) + log(1 + e^-|x|), the log by its series in y / (2 + y), at most 1/3. */
+static BS_INLINE vf vf_softplus(vf x)
+{
+    vf y = vf_exp(-vf_abs(x)), s = y / (2.0f + y), z = s * s;
+    vf p = vf_set(2.0f / 15.0f);
+    p = vf_fma(p, z, vf_set(2.0f / 13.0f));
+    p = vf_fma(p, z, vf_set(2.0f / 11.0f));
+    p = vf_fma(p, z, vf_set(2.0f / 9.0f));
+    p = vf_fma(p, z, vf_set(2.0f / 7.0f));
+    p = vf_fma(p, z, vf_set(2.0f / 5.0f));
+    p = vf_fma(p, z, vf_set(2.0f / 3.0f));
+    p = vf_fma(p, z, vf_set(2.0f));
+    /* written so that NaN stays NaN */
+    return vf_select(x < 0.0f, vf_set(0.0f), x) + p * s;
+}
+
 /* x / 2 * (1 + tanh u) written as x * sigmoid(2 u), which does not cancel where u is far below 0. */
 static BS_INLINE vf vf_gelu_tanh(vf x)
 {

@@ -15,8 +15,27 @@ typedef struct {
     const int8_t *codes;   /* [rows, k] */
     const float *scales;   /* [rows, k / 32] */
     const int32_t *sums;   /* [rows, k / 32] */
-    int k;
+    const int32_t *pick;   /* which row each of a product's rows is; null: as they lie */
+    int k, pitch;          /* values of a row, and from one row to the next */
 } bs_activations;
+
+static BS_INLINE bs_activations bs_activations_in(bs_cursor *at, int quantized)
+{
+    bs_activations a = {0};
+    if (quantized) {
+        a.codes = bs_ptr(at);
+        a.scales = bs_ptr(at);
+        a.sums = bs_ptr(at);
+    } else {
+        a.x = bs_ptr(at);
+    }
+    return a;
+}
+
+static BS_INLINE size_t bs_picked(const bs_activations *a, size_t row)
+{
+    return a->pick ? (size_t)a->pick[row] : row;
+}
 
 typedef struct {
     const uint8_t *row[BS_LIST]; /* past `count` the last row again: tiles are always whole */

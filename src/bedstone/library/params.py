@@ -1,0 +1,106 @@
+"""Rows of the kernel catalog: groups of parameters that entries share, and how a row is written."""
+
+from types import MappingProxyType
+
+from bedstone.library.kernel import Extent, Kernel, Param, Shared
+from bedstone.spec.dtype import DType, Format
+from bedstone.spec.manifest import BufferParam, Direction, ParamType, ScalarParam, StateParam
+
+Params = tuple[Param, ...]
+
+Row = tuple[str, str, Params, tuple[Extent, ...], Shared | None]
+"""Entry, source, parameters, grid (missing extents are 1), scratch."""
+
+TILE = 32
+"""Outputs one block of a matrix product owns; also the values of one quantized block."""
+
+SCRATCH = Shared(226 * 1024)
+"""What a tile of weights or of keys is laid into: just under the manifest's limit a launch."""
+
+EACH_ROW = (Extent("rows"),)
+
+_ONE = Extent()
+
+
+def buffers(direction: Direction, dtype: DType, *names: str) -> Params:
+    """A buffer parameter for each name."""
+    return tuple(Param(name, BufferParam(direction, dtype)) for name in names)
+
+
+def inputs(names: str, dtype: DType = "f32") -> Params:
+    """Buffers read, by their names in one string."""
+    return buffers("in", dtype, *names.split())
+
+
+def outputs(names: str, dtype: DType = "f32") -> Params:
+    """Buffers written."""
+    return buffers("out", dtype, *names.split())
+
+
+def _scalars(kind: ParamType, names: str) -> Params:
+    return tuple(Param(name, kind) for name in names.split())
+
+
+def ints(names: str) -> Params:
+    """Scalars i32."""
+    return _scalars(ScalarParam("i32"), names)
+
+
+def floats(names: str) -> Params:
+    """Scalars f32."""
+    return _scalars(ScalarParam("f32"), names)
+
+
+def states(direction: Direction, names: str) -> Params:
+    """States of the manifest."""
+    return tuple(Param(name, StateParam(direction)) for name in names.split())
+
+
+def numbered(stem: str, count: int) -> str:
+    """`stem0 stem1 …`."""
+    return " ".join(f"{stem}{i}" for i in range(count))
+
+
+def window(*names: str) -> Params:
+    """Where the values of each named input lie that is read unit by unit of a wider tensor."""
+    return ints(" ".join(f"{name}_row {name}_unit {name}_width" for name in names))
+
+
+TABLE: Params = (*states("inout", "table"), *inputs("slot", "i32"))
+COLUMNS = ints("pitch column")
+
+
+def quantized(name: str) -> Params:
+    """A quantized activation read: codes, a scale a block, and a sum of codes a block."""
+    return (*inputs(f"{name}q", "i8"), *inputs(f"{name}s"), *inputs(f"{name}z", "i32"))
+
+
+def quantized_out(name: str) -> Params:
+    """The same written."""
+    return (*outputs(f"{name}q", "i8"), *outputs(f"{name}s"), *outputs(f"{name}z", "i32"))
+
+
+def read_forms(fmt: Format) -> tuple[tuple[str, Params], ...]:
+    """How an activation `x` is read by a matrix: float32 rows, or codes where it is quantized."""
+    return (("", inputs("x")), ("_q", quantized("x")))[: 2 if fmt.quantized else 1]
+
+
+def write_forms(name: str = "y") -> tuple[tuple[str, Params], ...]:
+    """How an entry that can quantize what it makes writes it."""
+    return (
+        ("", outputs(name)),
+        ("_q", quantized_out(name)),
+        ("_fq", outputs(name) + quantized_out(name)),
+    )
+
+
+def kernel(row: Row, fmt: Format | None = None) -> Kernel:
+    """The kernel of a row; one compiled for a weight format says so in its module's name."""
+    entry, source, params, extents, shared = row
+    x, y, z = (*extents, _ONE, _ONE, _ONE)[:3]
+    module = source.removesuffix(".c").replace("_", "-")
+    defines = {}
+    if fmt is not None:
+        module = f"{module}-{fmt.name}"
+        defines = {"BS_FORMAT": f"BS_{fmt.name.upper()}"}
+    return Kernel(entry, module, source, MappingProxyType(defines), params, (x, y, z), shared)

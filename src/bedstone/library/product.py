@@ -1,0 +1,83 @@
+"""Rows of the catalog: matrix products, of each weight format."""
+
+from collections.abc import Iterator
+from itertools import product
+
+from bedstone.library.kernel import Extent, Kernel, Shared
+from bedstone.library.params import (
+    EACH_ROW,
+    SCRATCH,
+    TABLE,
+    TILE,
+    Params,
+    Row,
+    floats,
+    inputs,
+    ints,
+    kernel,
+    numbered,
+    outputs,
+    read_forms,
+    window,
+    write_forms,
+)
+from bedstone.spec.dtype import Format
+
+HEAD_COLUMNS = 256
+"""Outputs of one head's transposed matrix a block owns."""
+
+_TRANSPOSED = Shared(64 * 1024)
+"""The sums of 64 rows."""
+
+
+def product_kernels(fmt: Format) -> Iterator[Kernel]:
+    """The products of one format: looked up, of whole rows, gated, and of each head its own."""
+    for row in (*_embeds(fmt), *_linears(fmt), *_heads(fmt)):
+        yield kernel(row, fmt)
+
+
+def _embeds(fmt: Format) -> Iterator[Row]:
+    read = inputs("token", "i32") + inputs("w", fmt.dtype) + outputs("y") + ints("rows width")
+    yield f"embed_{fmt.name}", "embed.c", read, EACH_ROW, None
+    yield f"embed_scaled_{fmt.name}", "embed.c", read + floats("by"), EACH_ROW, None
+
+
+def _linears(fmt: Format) -> Iterator[Row]:
+    for form, x in read_forms(fmt):
+        for bias, rows in product(("", "_b"), ("", "_rows")):
+            for count in (1, 2, 3):
+                yield _linear(fmt, (form, x), count, bias, rows)
+        for out, y in write_forms():
+            params = x + inputs("wg wu", fmt.dtype) + y + ints("rows k n act")
+            yield f"glu{form}_{fmt.name}{out}", "linear.c", params, (Extent("n", TILE),), SCRATCH
+
+
+def _linear(fmt: Format, read: tuple[str, Params], count: int, bias: str, rows: str) -> Row:
+    """The product of `count` matrices with one input; blocks are dealt by the first's outputs."""
+    form, x = read
+    single = count == 1
+    weights, biases, outs, sizes = (
+        stem if single else numbered(stem, count) for stem in ("w", "bias", "y", "n")
+    )
+    buffers = outs.split()[:-1] if rows else outs.split()
+    params = (
+        *x,
+        *inputs(weights, fmt.dtype),
+        *(inputs(biases) if bias else ()),
+        *outputs(" ".join(buffers)),
+        *(TABLE if rows else ()),
+        *ints(f"rows k {sizes}"),
+    )
+    family = "linear" if single else f"parts{count}"
+    extents = (Extent("n" if single else "n0", TILE),)
+    return f"{family}{form}_{fmt.name}{bias}{rows}", "linear.c", params, extents, SCRATCH
+
+
+def _heads(fmt: Format) -> Iterator[Row]:
+    w, sizes = inputs("w", fmt.dtype), ints("rows heads k n") + window("x")
+    grid = (Extent("heads"), Extent("n", TILE))
+    for (form, x), (out, y) in product(read_forms(fmt), write_forms()):
+        yield f"hlinear{form}_{fmt.name}{out}", "hlinear.c", x + w + y + sizes, grid, SCRATCH
+    params = inputs("x") + w + outputs("y") + sizes
+    grid = (Extent("heads"), Extent("n", HEAD_COLUMNS))
+    yield f"hlinear_t_{fmt.name}", "hlinear.c", params, grid, _TRANSPOSED
