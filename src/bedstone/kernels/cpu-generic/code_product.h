@@ -83,7 +83,7 @@ static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a
         bs_headers_load(w, at, &headers);
         for (int i = 0; i < 8; i++)
             for (size_t line = 0; line < BS_BLOCK_BYTES; line += 64)
-                __builtin_prefetch(w[i] + at + line + ahead);
+                __builtin_prefetch(w[i] + at + line + ahead, 0, 2);
         for (int j = 0; j < BS_BLOCKS; j++) {
             vb codes = vb_load(x + 32 * (b + (size_t)j));
             vb ones = (uint8_t)1 - (vb){0};

@@ -27,7 +27,7 @@ static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
         for (int c = 0; c < count; c++) {
             bs_header_load(w[c] + at, header + c);
             for (int line = 0; line < BS_BLOCK_BYTES; line += 64)
-                __builtin_prefetch(w[c] + at + ahead + line);
+                __builtin_prefetch(w[c] + at + ahead + line, 0, 2);
         }
         for (int j = 0; j < BS_BLOCKS; j++)
 #pragma GCC unroll 8
@@ -53,7 +53,7 @@ static BS_INLINE void bs_dots(const int rows, const int count, const int packed,
         for (int c = 0; c < count; c++) {
 #if BS_DENSE
             vf values = bs_values(w[c], from, VL);
-            __builtin_prefetch(w[c] + (size_t)from * BS_VALUE_BYTES + ahead);
+            __builtin_prefetch(w[c] + (size_t)from * BS_VALUE_BYTES + ahead, 0, 2);
 #else
             vf values = vf_load((const float *)w[c] + from);
 #endif

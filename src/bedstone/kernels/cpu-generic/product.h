@@ -19,9 +19,12 @@ typedef struct {
     uint8_t panel[BS_PANEL_BYTES];
 } bs_scratch;
 
-/* How far behind a weight row lies what is read next: rows of eight are read side by side, so a
-   short row's next is eight rows on, a long row's a little further along itself. */
-static BS_INLINE size_t bs_ahead(size_t row_bytes) { return row_bytes < 2048 ? 8 * row_bytes : 1024; }
+/* How many bytes ahead of a weight row the second-level cache is filled. Rows go by in eights, so what lies
+   eight rows on or more is always read later; a share of that cache is the most to hold. */
+static BS_INLINE size_t bs_ahead(size_t row_bytes)
+{
+    return row_bytes * (row_bytes <= 8192 ? 16 : 8);
+}
 
 static void bs_float_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                          bs_sums *sums)
