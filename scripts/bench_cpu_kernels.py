@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from bedstone.spec.dtype import FORMATS
 from bedstone.spec.manifest import ScalarParam
 from bedstone.target.cpu import HARDWARE_SETS, read_features
 from bedstone.target.hardware import read_hardware
-from bedstone.target.toolchain import compile_shared, find_compiler
+from bedstone.target.toolchain import Unit, compile_many, find_compiler
 
 DRIVER = """
 #include <abi.h>
@@ -46,7 +47,67 @@ BS_KERNEL(read, "")
     *(volatile uint64_t *)shared = sum[0];
 }
 """
-DTYPES = {"f32": np.float32, "i8": np.int8, "i32": np.int32, "u8": np.uint8}
+
+
+@dataclass
+class Case:
+    """One launch to time: `call` runs a range of its blocks; `work` is bytes or operations."""
+
+    label: str
+    unit: str
+    call: Callable[[int, int], None]
+    blocks: int
+    work: float
+
+
+class Bench:
+    """Compiled kernels and the loop that runs their blocks."""
+
+    def __init__(self, cache: Path) -> None:
+        """Compile the loop; `cache` takes every compiled file."""
+        self.cache, self.compiler, self.kept = cache, find_compiler(), []
+        source = cache / "driver.c"
+        source.write_text(DRIVER)
+        self.driver = self.compiled(
+            Unit((source,), ("-O3",), include=read_hardware("cpu-generic").folders)
+        )
+
+    def compiled(self, unit: Unit) -> ctypes.CDLL:
+        """The loaded shared object of `unit`."""
+        (path,) = compile_many([unit], cache=self.cache, compiler=self.compiler)
+        return ctypes.CDLL(str(path))
+
+    def case(
+        self, label: str, function: object, args: ctypes.Array, blocks: int, work: tuple[float, str]
+    ) -> Case:
+        """A launch of `function`; each of two threads has its own scratch."""
+        scratch = [np.empty(240_000, np.uint8) for _ in range(2)]
+
+        def call(begin: int, end: int) -> None:
+            memory = (scratch[begin > 0].ctypes.data + 63) & ~63
+            self.driver.drive(function, args, begin, end, blocks, ctypes.c_void_p(memory))
+
+        return Case(label, work[1], call, blocks, work[0])
+
+    def product(self, entry: str, hardware: str, rows: int, k: int, n: int) -> Case:
+        """A matrix product; weights in GB/s where there is one row, else operations."""
+        kernel = cpu_kernels().get(entry)
+        if kernel is None:
+            raise SystemExit(f"no kernel `{entry}`")
+        library = self.compiled(read_hardware(hardware).unit(kernel.source, kernel.defines))
+        buffers, size = arguments(kernel, rows, k, n)
+        self.kept.append(buffers)
+        sizes = {"rows": rows, "k": k, "n": n}
+        work = (size, "GB/s") if rows == 1 else (2.0 * rows * k * n, "GFLOP/s")
+        label = f"{entry:18} {hardware:14} rows {rows:4}"
+        return self.case(label, library[entry], packed(kernel, buffers, sizes), -(-n // 32), work)
+
+    def read(self, size: int) -> Case:
+        """A plain read of `size` bytes: the limit of a one-row product."""
+        memory = np.ones(size, np.uint8)
+        self.kept.append(memory)
+        words = (ctypes.c_uint64 * 2)(memory.ctypes.data, size)
+        return self.case(f"{'read':43}", self.driver.read, words, 64, (size, "GB/s"))
 
 
 def arguments(kernel: Kernel, rows: int, k: int, n: int) -> tuple[dict[str, np.ndarray], int]:
@@ -54,16 +115,20 @@ def arguments(kernel: Kernel, rows: int, k: int, n: int) -> tuple[dict[str, np.n
     name = kernel.module.removeprefix("linear-")
     fmt = next(f for f in FORMATS.values() if f.name == name)
     rng = np.random.default_rng(0)
-    w = rng.integers(0, 100, n * fmt.row_bytes(k) + 64, np.uint8)
     x = rng.integers(1, 100, rows * k).astype(np.float32)
     buffers = {
-        "w": w, "x": x, "xq": x.astype(np.int8), "xs": x[: rows * k // 32] / 1000,
-        "xz": np.ones(rows * k // 32, np.int32), "y": np.empty(rows * n, np.float32),
-    }  # fmt: skip
+        "w": rng.integers(0, 100, n * fmt.row_bytes(k) + 64, np.uint8),
+        "x": x,
+        "xq": x.astype(np.int8),
+        "xs": x[: rows * k // 32] / 1000,
+        "xz": np.ones(rows * k // 32, np.int32),
+        "y": np.empty(rows * n, np.float32),
+    }
     return buffers, n * fmt.row_bytes(k)
 
 
 def packed(kernel: Kernel, buffers: dict[str, np.ndarray], sizes: dict[str, int]) -> ctypes.Array:
+    """The kernel's argument vector."""
     words = [
         sizes[p.name] if isinstance(p.type, ScalarParam) else buffers[p.name].ctypes.data
         for p in kernel.params
@@ -71,10 +136,11 @@ def packed(kernel: Kernel, buffers: dict[str, np.ndarray], sizes: dict[str, int]
     return (ctypes.c_uint64 * len(words))(*words)
 
 
-def spread(call: Callable[[int, int], None], blocks: int, threads: int) -> float:
+def spread(case: Case, threads: int) -> float:
     """Seconds for all blocks, each thread a contiguous share."""
-    edges = [blocks * i // threads for i in range(threads + 1)]
-    workers = [threading.Thread(target=call, args=pair) for pair in itertools.pairwise(edges)]
+    edges = [case.blocks * i // threads for i in range(threads + 1)]
+    shares = itertools.pairwise(edges)
+    workers = [threading.Thread(target=case.call, args=share) for share in shares]
     start = time.perf_counter()
     for worker in workers:
         worker.start()
@@ -83,80 +149,34 @@ def spread(call: Callable[[int, int], None], blocks: int, threads: int) -> float
     return time.perf_counter() - start
 
 
-def bench(options: argparse.Namespace, cache: Path) -> None:
-    compiler = find_compiler()
-    driver_source = cache / "driver.c"
-    driver_source.write_text(DRIVER)
-    folders = read_hardware("cpu-generic").folders
-    flags = ["-O3", "-mavx2"] if "avx2" in read_features() else ["-O3"]
-    path = compile_shared(
-        [driver_source], flags=flags, include=folders, cache=cache, compiler=compiler
-    )
-    driver = ctypes.CDLL(str(path))
+def measure(options: argparse.Namespace, cache: Path) -> None:
+    """Time every case in turn, round after round; print the best rate of each."""
+    bench = Bench(cache)
     sets = [name for name, needed in HARDWARE_SETS if needed <= read_features()]
-    runs: dict[tuple[str, str, int], tuple[Callable[[int, int], None], int, float]] = {}
-    keep = []
-
-    def add(
-        label: tuple[str, str, int], function: object, args: ctypes.Array, blocks: int, work: float
-    ) -> None:
-        scratch = [np.empty(240_000, np.uint8) for _ in range(2)]
-        keep.append((scratch, args))
-
-        def call(begin: int, end: int) -> None:
-            memory = scratch[begin > 0].ctypes.data + 63 & ~63
-            driver.drive(function, args, begin, end, blocks, ctypes.c_void_p(memory))
-
-        runs[label] = (call, blocks, work)
-
-    for entry, hardware, rows in itertools.product(options.entries, sets, options.rows):
-        kernel = cpu_kernels().get(entry)
-        if kernel is None:
-            raise SystemExit(f"no kernel `{entry}`")
-        unit = read_hardware(hardware).unit(kernel.source, kernel.defines)
-        built = compile_shared(
-            unit.sources, flags=unit.flags, defines=unit.defines, include=unit.include,
-            cache=cache, compiler=compiler,
-        )  # fmt: skip
-        n = options.n if rows == 1 else options.n // 8
-        buffers, size = arguments(kernel, rows, options.k, n)
-        sizes = {"rows": rows, "k": options.k, "n": n}
-        keep.append((buffers, ctypes.CDLL(str(built))))
-        work = size if rows == 1 else 2.0 * rows * options.k * n
-        add(
-            (entry, hardware, rows),
-            keep[-1][1][entry],
-            packed(kernel, buffers, sizes),
-            -(-n // 32),
-            work,
-        )
-        if rows == 1 and ("read", "", 1) not in runs:
-            words = (ctypes.c_uint64 * 2)(buffers["w"].ctypes.data, size)
-            add(("read", "", 1), driver.read, words, 64, size)
-    best: dict[tuple, float] = {}
+    cases = [bench.read(64 << 20)] + [
+        bench.product(entry, hardware, rows, options.k, options.n // (1 if rows == 1 else 8))
+        for entry, hardware, rows in itertools.product(options.entries, sets, options.rows)
+    ]
+    best = {(case.label, threads): 0.0 for case in cases for threads in (1, 2)}
     for _ in range(options.rounds):
-        for label, threads in itertools.product(runs, (1, 2)):
-            call, blocks, work = runs[label]
-            seconds = spread(call, blocks, threads)
-            best[label, threads] = max(best.get((label, threads), 0), work / seconds / 1e9)
-    for (label, threads), rate in best.items():
-        unit_name = "GB/s" if label[2] == 1 else "GFLOP/s"
-        print(
-            f"{label[0]:18} {label[1]:14} rows {label[2]:4} threads {threads}  {rate:7.1f} {unit_name}"
-        )
+        for case, threads in itertools.product(cases, (1, 2)):
+            rate = case.work / spread(case, threads) / 1e9
+            best[case.label, threads] = max(best[case.label, threads], rate)
+    for case, threads in itertools.product(cases, (1, 2)):
+        print(f"{case.label} threads {threads} {best[case.label, threads]:8.1f} {case.unit}")
 
 
 def main() -> None:
+    """Read the command line and measure."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "entries", nargs="*", default=["linear_q_q4_1", "linear_q4_1", "linear_q_q8_0"]
-    )
+    entries = ["linear_q_q4_1", "linear_q4_1", "linear_q_q8_0"]
+    parser.add_argument("entries", nargs="*", default=entries, help="entries of the linear family")
     parser.add_argument("--k", type=int, default=1536)
     parser.add_argument("--n", type=int, default=65536)
     parser.add_argument("--rows", type=int, nargs="*", default=[1, 128])
     parser.add_argument("--rounds", type=int, default=5)
     with tempfile.TemporaryDirectory() as folder:
-        bench(parser.parse_args(), Path(folder))
+        measure(parser.parse_args(), Path(folder))
 
 
 if __name__ == "__main__":
