@@ -18,9 +18,9 @@ def launched(monkeypatch):
     counts = []
     replay = NullDevice.replay
 
-    def counting(self, launches, count, repeat, taps):
-        counts.append(count)
-        replay(self, launches, count, repeat, taps)
+    def counting(self, capture, repeat, taps):
+        counts.append(capture.count)
+        return replay(self, capture, repeat, taps)
 
     monkeypatch.setattr(NullDevice, "replay", counting)
     return counts

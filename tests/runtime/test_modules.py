@@ -12,6 +12,7 @@ from bedstone.runtime.abi import abi_string
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import Parts, load
+from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact, resolve_modules
 from bedstone.spec.manifest import (
     BufferParam,
@@ -216,13 +217,13 @@ def artifact(tmp_path_factory, cache):
 
 
 def test_the_true_parameters_are_accepted(device, artifact):
-    assert device.function(artifact, "part", TRUE)
+    assert device.function(artifact, Kernel("toy", "part", TRUE))
 
 
 @pytest.mark.parametrize("params", [pytest.param(p, id=name) for name, p in mutations()])
 def test_any_other_parameter_list_is_refused_with_both(device, artifact, params):
     with pytest.raises(KernelError) as caught:
-        device.function(artifact, "part", params)
+        device.function(artifact, Kernel("toy", "part", params))
     message = str(caught.value)
     assert f"the launch passes `{abi_string(params)}`" in message
     assert f"the kernel takes `{abi_string(TRUE)}`" in message

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import WeightError
 from bedstone.runtime.cpu.device import CpuDevice
-from bedstone.runtime.weights import fill, plan_weights
+from bedstone.runtime.device import Stored
+from bedstone.runtime.weights import plan_weights, uploads
 from bedstone.spec.dtype import DTYPE_BYTES, FORMATS
 from bedstone.spec.manifest import Buffer, Interleave, RankedRanges, RankedTensors, Segment
 
@@ -58,7 +59,11 @@ def bound(store, dtype, nbytes, *segments, ranks=None):
 def contents(store, device, plan):
     memory = device.allocate(plan.nbytes)
     device.write(memory.address, np.full(plan.nbytes, 0xA5, np.uint8))
-    fill(device, memory, plan, lambda name: store.data[name])
+    told = []
+    copies = uploads(plan, memory.address, lambda name: Stored(store.data[name]))
+    device.upload(tuple(copies), told.append)
+    assert told == sorted(told)
+    assert told[-1:] in ([], [plan.nbytes])
     return device.read(memory.address, plan.nbytes)
 
 

@@ -90,6 +90,10 @@ class Checkpoint:
         """The bytes of a tensor [nbytes], a read-only view of the mapped file."""
         return self.maps.raw(info)
 
+    def file(self, info: TensorInfo) -> tuple[Path, int]:
+        """The file that holds a tensor's bytes, and the byte of it they begin at."""
+        return info.path, info.offset
+
     @cached_property
     def constants(self) -> Mapping[str, Constant]:
         """Everything a step of the model may read."""

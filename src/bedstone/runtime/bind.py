@@ -1,8 +1,9 @@
 """Weights into memory, and the programs that run while they are loaded.
 
 A weight that is one run of a checkpoint tensor's bytes is used where the file is mapped, where the
-device can and the bytes are aligned for its elements. Sources live from the first `derive` program
-that reads them to the last, and are gone after that.
+device can and the bytes are aligned for its elements; the others lie together in memory of their
+own. Sources live from the first `derive` program that reads them to the last, and are gone after
+that.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import WeightError
-from bedstone.runtime.device import Device, Memory
-from bedstone.runtime.image import Capture, build_image, largest_shared
+from bedstone.runtime.device import Device, Memory, Stored
+from bedstone.runtime.image import Capture, build_image
 from bedstone.runtime.lower import LoweredProgram, PackSlot, Pointer, Region, Slot, lower
 from bedstone.runtime.memory import array_bytes, upper_bounds
-from bedstone.runtime.regions import Regions
-from bedstone.runtime.weights import Checkpoint, WeightPlan, fill, plan_weights
+from bedstone.runtime.regions import Regions, carve, make_ready
+from bedstone.runtime.weights import Checkpoint, WeightPlan, plan_weights, uploads
 from bedstone.spec.dtype import DTYPE_BYTES
-from bedstone.spec.manifest import Manifest
+from bedstone.spec.manifest import Manifest, Placement
 
 Progress = Callable[[str, int, int], None]
 """Told the stage of a load, how much of it is done and how much there is."""
@@ -37,16 +38,25 @@ class Binder:
 
     def bind_weights(self, regions: Regions) -> int:
         """Give every weight its memory, filled; the bytes that are used in place."""
+        device = regions.device
         names = [n for n in sorted(self.plans) if self.manifest.buffers[n].kind == "weight"]
-        total = sum(self.plans[name].nbytes for name in names)
-        done = in_place = 0
-        for name in names:
-            self.progress("weights", done, total)
-            memory = self.in_place(name, regions.device)
-            in_place += memory.nbytes if memory else 0
-            regions.memory[Region("buffer", name)] = memory or self.copied(name, regions.device)
-            done += self.plans[name].nbytes
-        self.progress("weights", total, total)
+        found = {name: self.in_place(name, device) for name in names}
+        bound = {Region("buffer", name): memory for name, memory in found.items() if memory}
+        in_place = sum(memory.nbytes for memory in bound.values())
+        copied = [name for name, memory in found.items() if memory is None]
+        places: tuple[tuple[Placement, Callable[[int], Memory]], ...] = (
+            ("device", device.allocate),
+            ("host", device.allocate_host),
+        )
+        for placement, allocate in places:
+            sizes = {
+                Region("buffer", name): self.plans[name].nbytes
+                for name in copied
+                if self.manifest.buffers[name].placement == placement
+            }
+            bound |= carve(sizes, allocate) if sizes else {}
+        self.fill(device, {name: bound[Region("buffer", name)] for name in copied}, in_place)
+        regions.memory.update(bound)
         return in_place
 
     def run_derived(self, regions: Regions) -> None:
@@ -57,18 +67,17 @@ class Binder:
             if program.derive
         ]
         device = regions.device
-        device.reserve_shared(largest_shared(programs, upper_bounds(self.manifest)))
         staged = dict(regions.memory)
         reads = [self.sources(program) for program in programs]
         for index, program in enumerate(programs):
             self.progress("derive", index, len(programs))
-            for region in reads[index] - staged.keys():
-                staged[region] = self.in_place(region.name, device) or self.copied(
-                    region.name, device
-                )
-            run_once(program, self.manifest, replace(regions, memory=staged))
+            for region in sorted(reads[index] - staged.keys(), key=str):
+                staged[region] = self.staged(region.name, device)
+            present = replace(regions, memory=staged)
+            make_ready(self.manifest, [program], present)
+            run_once(program, self.manifest, present)
             for region in reads[index].difference(*reads[index + 1 :]):
-                del staged[region]
+                device.release(staged.pop(region))
 
     def in_place(self, name: str, device: Device) -> Memory | None:
         """The buffer's bytes where the checkpoint maps them, if they can serve there."""
@@ -80,18 +89,40 @@ class Binder:
             return None
         return device.adopt(data)
 
-    def copied(self, name: str, device: Device) -> Memory:
-        """The buffer's bytes in device memory of their own."""
-        plan = self.plans[name]
-        memory = device.allocate(plan.nbytes)
-        fill(device, memory, plan, self.raw)
+    def staged(self, name: str, device: Device) -> Memory:
+        """The source's bytes where they lie, or in device memory of their own."""
+        memory = self.in_place(name, device)
+        if memory is None:
+            memory = device.allocate(self.plans[name].nbytes)
+            copies = uploads(self.plans[name], memory.address, self.stored)
+            device.upload(tuple(copies), lambda _: None)
         return memory
+
+    def fill(self, device: Device, targets: Mapping[str, Memory], done: int) -> None:
+        """Copy buffers' bytes to where they go; `done` bytes of weights are in place already."""
+        total = done + sum(memory.nbytes for memory in targets.values())
+        self.progress("weights", done, total)
+        copies = (
+            copy
+            for name, memory in targets.items()
+            for copy in uploads(self.plans[name], memory.address, self.stored)
+        )
+        device.upload(tuple(copies), lambda more: self.progress("weights", done + more, total))
+        self.progress("weights", total, total)
 
     def raw(self, tensor: str) -> NDArray[np.uint8]:
         """A tensor's bytes by its name."""
+        return self.stored(tensor).view
+
+    def stored(self, tensor: str) -> Stored:
+        """A tensor's bytes by its name, and where a file has them.
+
+        Raises `WeightError`: there is no checkpoint.
+        """
         if self.checkpoint is None:
             raise WeightError(f"tensor `{tensor}` is in no checkpoint")
-        return self.checkpoint.raw(self.checkpoint.tensors[tensor])
+        info = self.checkpoint.tensors[tensor]
+        return Stored(self.checkpoint.raw(info), self.checkpoint.file(info))
 
     def sources(self, program: LoweredProgram) -> set[Region]:
         """The source buffers a program reads."""
@@ -128,7 +159,7 @@ def run_once(program: LoweredProgram, manifest: Manifest, regions: Regions) -> N
     """Run a program that no caller drives: every var is 1."""
     capture = Capture(build_image(program, regions.linker()))
     capture.bind(dict.fromkeys(manifest.vars, 1))
-    regions.device.replay(capture.address, capture.count, 1, ())
+    regions.device.replay(capture, 1, ()).wait()
 
 
 def _pointers(slots: tuple[Slot, ...]) -> Iterator[Pointer]:

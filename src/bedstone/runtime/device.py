@@ -4,28 +4,69 @@ A device knows memory, modules and launch lists. It never sees a manifest: names
 expressions are settled before it is asked for anything.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.runtime.image import Capture
+from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
-from bedstone.spec.manifest import ParamType, TensorMap
-
-BUFFER_ALIGN = 64
-"""Every buffer and scratch the runtime allocates starts on a multiple of this many bytes. A weight
-used in place lies where its file has it: aligned to its element type only."""
+from bedstone.spec.manifest import TensorMap
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Device memory that lives as long as this object; all zero when it was just allocated."""
+    """Device memory that lives as long as this object; all zero when it was just allocated.
+
+    `reserved` bytes of addresses belong to it, more than `nbytes` where it may grow in place.
+    """
 
     address: int
     nbytes: int
     owner: object = field(repr=False, compare=False)
+    reserved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StateNeed:
+    """A state of `nbytes` bytes, leased `unit` bytes (a page, a slot) at a time; 0 if it is not."""
+
+    nbytes: int
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A tensor's bytes on the host: mapped, and where a file holds them if one does."""
+
+    view: NDArray[np.uint8]
+    file: tuple[Path, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """`rows` rows of `width` bytes, `source_pitch` apart in a tensor, to device memory.
+
+    `source` is where the first row starts in the tensor, `address` where it goes; there the rows
+    lie `target_pitch` apart. Rows without gaps on either side are one.
+    """
+
+    stored: Stored
+    source: int
+    source_pitch: int
+    address: int
+    target_pitch: int
+    rows: int
+    width: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that arrive."""
+        return self.rows * self.width
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +78,37 @@ class Tap:
     nbytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class BuiltinUse:
+    """One launch of a built-in: bytes from each pointer on, and its numbers in the order given.
+
+    `largest` are the numbers at the maxima of the vars, `reachable` every combination that a run
+    can give, empty where the kernel pins nothing.
+    """
+
+    site: str
+    room: tuple[int, ...]
+    largest: tuple[int, ...]
+    reachable: tuple[tuple[int, ...], ...]
+
+
+class Pending(Protocol):
+    """Replays under way."""
+
+    def wait(self) -> None:
+        """Return once they are over and every tap's sink is filled.
+
+        Raises `DeviceError`: a launch failed.
+        """
+
+
+class Finished:
+    """Replays that were over when they were asked for."""
+
+    def wait(self) -> None:
+        """Nothing is left to wait for."""
+
+
 class Device(Protocol):
     """One device of this process."""
 
@@ -44,53 +116,85 @@ class Device(Protocol):
     def name(self) -> str:
         """What a caller names it by."""
 
+    @property
+    def ahead(self) -> int:
+        """How many replays may be asked for before the first is waited for; more gain nothing."""
+
+    @property
+    def granule(self) -> int:
+        """Bytes that memory of states comes in multiples of; 1 where any number will do."""
+
     def free_bytes(self) -> int:
         """Memory that can still be allocated."""
 
     def allocate(self, nbytes: int, /) -> Memory:
-        """Zero-filled memory on a page boundary.
+        """Zero-filled memory on a boundary of 256 bytes at least.
 
         Raises `CapacityError`: there is not as much.
         """
+
+    def allocate_inputs(self, nbytes: int, /) -> Memory:
+        """As `allocate`, for what `write` changes before replays."""
+
+    def allocate_host(self, nbytes: int, /) -> Memory:
+        """As `allocate`, in the host's memory where the device has its own."""
+
+    def allocate_states(self, needs: Sequence[StateNeed], chunk: int, /) -> tuple[Memory, ...]:
+        """Memory of states, those with a unit in pieces of `chunk` bytes.
+
+        Raises `CapacityError`: there is not as much.
+        """
+
+    def release(self, memory: Memory, /) -> None:
+        """Let go of allocated memory that nothing uses any more."""
 
     def adopt(self, data: NDArray[np.uint8], /) -> Memory | None:
         """Host bytes [n] used where they lie, or None where the device cannot reach them."""
 
     def write(self, address: int, data: NDArray[np.uint8], /) -> None:
-        """Copy host bytes [n] to `address`."""
+        """Copy host bytes [n] to `address`, before any replay asked for later."""
 
-    def write_rows(self, address: int, pitch: int, rows: NDArray[np.uint8], /) -> None:
-        """Copy host rows [rows, width], which may be strided, to rows `pitch` bytes apart."""
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None], /) -> None:
+        """Carry out copies, and tell how many bytes have arrived from time to time.
 
-    def read(self, address: int, nbytes: int, /) -> NDArray[np.uint8]:
-        """A host copy of `nbytes` bytes at `address`."""
-
-    def clear(self, address: int, nbytes: int, /) -> None:
-        """Set `nbytes` bytes at `address` to zero."""
-
-    def function(self, artifact: Artifact, entry: str, params: tuple[ParamType, ...], /) -> int:
-        """The handle of a kernel whose parameters are exactly `params`.
-
-        Raises `KernelError`: the module does not load, lacks `entry`, or states other parameters.
+        Raises `WeightError`: a file no longer holds what its header said.
         """
 
-    def builtin(self, entry: str, params: tuple[ParamType, ...], /) -> int:
+    def read(self, address: int, nbytes: int, /) -> NDArray[np.uint8]:
+        """A host copy of `nbytes` bytes at `address`, after every replay asked for earlier."""
+
+    def clear(self, address: int, nbytes: int, /) -> None:
+        """Set `nbytes` bytes at `address` to zero, between the replays before and after."""
+
+    def function(self, artifact: Artifact, kernel: Kernel, /) -> int:
+        """The handle of a kernel whose parameters are exactly those of its launches.
+
+        Raises `KernelError`: the module does not load, lacks the entry, or states other parameters.
+        """
+
+    def builtin(self, kernel: Kernel, /) -> int:
         """The handle of a built-in of the runtime (`extern:<name>`).
 
-        Raises `KernelError`: the device has none of that name.
+        Raises `KernelError`: the device has none of that name, or it takes other parameters.
+        """
+
+    def admit(self, handle: int, use: BuiltinUse, /) -> None:
+        """Accept a launch of a built-in.
+
+        Raises `KernelError`: an operand is too small, or what is pinned does not run at a size.
         """
 
     def tensor_map(self, tensor: TensorMap, address: int, nbytes: int, /) -> bytes:
         """The 128 byte descriptor of a tensor over `nbytes` bytes at `address`.
 
-        Raises `KernelError`: the device has no tensor maps.
+        Raises `KernelError`: the device has no tensor maps, or the tensor does not fit.
         """
 
-    def reserve_shared(self, nbytes: int, /) -> None:
-        """Get ready for launches that share up to `nbytes` bytes among a block."""
+    def reserve_shared(self, nbytes: Mapping[int, int], /) -> None:
+        """Get ready for launches of functions whose blocks share up to that many bytes."""
 
-    def replay(self, launches: int, count: int, repeat: int, taps: Sequence[Tap], /) -> None:
-        """Run the launch list at host address `launches`, `repeat` times, and wait for it."""
+    def replay(self, capture: Capture, repeat: int, taps: Sequence[Tap], /) -> Pending:
+        """Run a capture's launches `repeat` times, after everything asked for before."""
 
     def close(self) -> None:
         """Let go of everything; nothing may be asked afterwards."""

@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.arrays import NUMPY_DTYPES
-from bedstone.runtime.device import Device, Memory, Tap
+from bedstone.runtime.device import Device, Memory, Pending, Tap
 from bedstone.runtime.domain import Limits, limits_of, require_inside
 from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
@@ -51,6 +51,34 @@ class _Port:
     limits: Limits | None
 
 
+class Run:
+    """Replays of a program, perhaps still under way."""
+
+    def __init__(
+        self,
+        program: str,
+        pending: Pending,
+        outputs: tuple[NDArray[np.generic], ...],
+        lock: threading.RLock,
+    ) -> None:
+        self._program = program
+        self._pending = pending
+        self._outputs = outputs
+        self._lock = lock
+
+    def wait(self) -> tuple[NDArray[np.generic], ...]:
+        """What each output held after each replay, once they are all over.
+
+        Raises `DeviceError`: a launch failed.
+        """
+        try:
+            with self._lock:
+                self._pending.wait()
+        except DeviceError as error:
+            raise DeviceError(f"program `{self._program}`: {error}") from error
+        return self._outputs
+
+
 class Executor:
     """A loaded package on a device."""
 
@@ -79,6 +107,11 @@ class Executor:
     def capacity(self) -> Capacity:
         """What the pooled states hold, with notes where that is not what was asked for."""
         return self._loaded.capacity
+
+    @property
+    def ahead(self) -> int:
+        """How many runs may be started before the first is waited for; more gain nothing."""
+        return self._device.ahead
 
     def write(
         self,
@@ -137,8 +170,7 @@ class Executor:
         Raises `CallerError`: there is no such program, or a var it reads is missing or out of
         range.
         """
-        with self._lock:
-            self._replay(program, vars, 1, ())
+        self.start(program, 1, (), **vars).wait()
 
     def repeat(
         self,
@@ -153,18 +185,35 @@ class Executor:
         Returns one array [times, ...] for each output buffer in `collect`: what it held after
         each run.
         """
+        return self.start(program, times, collect, **vars).wait()
+
+    def start(
+        self,
+        program: str,
+        times: int,
+        collect: Sequence[str],
+        /,
+        **vars: int,  # noqa: A002
+    ) -> Run:
+        """As `repeat`, but what is asked of the session next does not wait for these runs to end.
+
+        A run, a write or a read that follows is after them all the same.
+        """
         ports = [self._named(name, _READ) for name in collect]
         sinks = [np.zeros((times, port.memory.nbytes), np.uint8) for port in ports]
         taps = [
             Tap(port.memory.address, sink.ctypes.data, port.memory.nbytes)
             for port, sink in zip(ports, sinks, strict=True)
         ]
-        with self._lock:
-            self._replay(program, vars, times, taps)
-        return tuple(
+        outputs = tuple(
             sink.view(port.dtype).reshape(times, *port.shape)
             for port, sink in zip(ports, sinks, strict=True)
         )
+        with self._lock:
+            self._require_open()
+            capture = self._program(program).capture(vars)
+            pending = self._device.replay(capture, times, taps)
+        return Run(program, pending, outputs, self._lock)
 
     def reads(self, program: str) -> tuple[str, ...]:
         """The vars a program reads, in name order; a run must give them."""
@@ -182,13 +231,6 @@ class Executor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _replay(
-        self, program: str, given: Mapping[str, int], times: int, taps: Sequence[Tap]
-    ) -> None:
-        self._require_open()
-        capture = self._program(program).capture(given)
-        self._device.replay(capture.address, capture.count, times, taps)
 
     def _program(self, name: str) -> LoadedProgram:
         loaded = self._programs.get(name)

@@ -74,12 +74,18 @@ class Term:
 
 
 class Capture:
-    """A program's words under one assignment of vars, placed at a fixed address."""
+    """A program's words under one assignment of vars, placed at a fixed address.
 
-    __slots__ = ("_bytes", "_image", "_words", "address", "count")
+    `edition` counts the assignments it has had; `kept` says that it will be replayed under the
+    one it has for as long as it lives.
+    """
 
-    def __init__(self, image: "Image") -> None:
+    __slots__ = ("_bytes", "_image", "_words", "address", "count", "edition", "kept")
+
+    def __init__(self, image: "Image", *, kept: bool = False) -> None:
         self._image = image
+        self.kept = kept
+        self.edition = 0
         self._words = _aligned(image.words.size)
         self._bytes = self._words.view(np.uint8)
         self._words[:] = image.words
@@ -95,6 +101,7 @@ class Capture:
     def bind(self, env: Mapping[str, int]) -> None:
         """Rewrite what vars decide."""
         image = self._image
+        self.edition += 1
         if image.terms:
             values = np.array([term.value(env) for term in image.terms], np.uint64)
             self._bytes[image.patch_at] = values.view(np.uint8)[image.patch_from]
@@ -199,14 +206,17 @@ class _Builder:
         self.patch_from.extend(range(8 * index, 8 * index + width))
 
 
-def largest_shared(programs: Sequence[LoweredProgram], upper: Mapping[str, int]) -> int:
-    """The most bytes a block of any launch shares, with every var at its maximum.
+def largest_shared(
+    programs: Sequence[LoweredProgram], upper: Mapping[str, int]
+) -> dict[Kernel, int]:
+    """The most bytes a block of each kernel shares, with every var at its maximum.
 
     Raises `ManifestError`: a launch's `shared_mem` has no value there.
     """
-    return max(
-        (_shared(launch, upper) for program in programs for launch in program.launches), default=0
-    )
+    most: dict[Kernel, int] = {}
+    for launch in (launch for program in programs for launch in program.launches):
+        most[launch.kernel] = max(most.get(launch.kernel, 0), _shared(launch, upper))
+    return most
 
 
 def _shared(launch: LoweredLaunch, upper: Mapping[str, int]) -> int:

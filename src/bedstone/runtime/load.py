@@ -18,9 +18,9 @@ from bedstone.runtime.bind import Progress, plan_binding
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.device import Device
 from bedstone.runtime.executor import Loaded
-from bedstone.runtime.image import build_image, largest_shared
+from bedstone.runtime.image import build_image
 from bedstone.runtime.lower import lower
-from bedstone.runtime.memory import plan_capacity, upper_bounds
+from bedstone.runtime.memory import plan_capacity
 from bedstone.runtime.modules import resolve_modules
 from bedstone.runtime.null import NullDevice
 from bedstone.runtime.program import LoadedProgram
@@ -28,6 +28,7 @@ from bedstone.runtime.regions import (
     Regions,
     allocate_regions,
     allocate_states,
+    make_ready,
     require_one_process,
     resolve_functions,
 )
@@ -135,6 +136,7 @@ def _load(
             options.get("tokens"),
             options.get("sequences", 1),
             device.free_bytes() - in_place,
+            device.granule,
         )
         regions.memory.update(allocate_states(manifest, capacity, device))
         programs = _link(manifest, regions, ranks)
@@ -153,7 +155,7 @@ def _link(
         for name, program in sorted(manifest.programs.items())
         if not program.derive
     ]
-    regions.device.reserve_shared(largest_shared(lowered, upper_bounds(manifest)))
+    make_ready(manifest, lowered, regions)
     linker = regions.linker()
     return {
         program.name: LoadedProgram(program, build_image(program, linker), manifest.vars)
@@ -167,7 +169,7 @@ def _run_once(loaded: Loaded, progress: Progress) -> None:
     for index, name in enumerate(names):
         progress("once", index, len(names))
         capture = loaded.programs[name].capture(dict.fromkeys(manifest.vars, 1))
-        loaded.device.replay(capture.address, capture.count, 1, ())
+        loaded.device.replay(capture, 1, ()).wait()
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from bedstone.spec.manifest import (
     Expr,
     ExprArg,
     FieldSource,
+    GemmAlgo,
     KernelLaunch,
     Launch,
     LaunchArg,
@@ -112,11 +113,19 @@ Slot = Pointer | Word | Computed | PackSlot
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What a launch runs: an entry of a module, or a built-in when `module` is None."""
+    """What a launch runs and how: an entry of a module, or a built-in when `module` is None.
+
+    `block` and `cluster` count threads and blocks; `overlaps` lets it start before the launch
+    before it has ended; `algo` pins a built-in's algorithm.
+    """
 
     module: str | None
     entry: str
     params: tuple[ParamType, ...]
+    block: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] | None = None
+    overlaps: bool = False
+    algo: GemmAlgo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +149,16 @@ class LoweredLaunch:
 
 @dataclass(frozen=True, slots=True)
 class LoweredProgram:
-    """A program's launches in order, and the vars a caller has to give, in name order."""
+    """A program's launches in order, and the vars a caller has to give, in name order.
+
+    `repeats` says that it is worth recording: it is run again and again and never changes.
+    """
 
     name: str
     launches: tuple[LoweredLaunch, ...]
     reads: tuple[str, ...]
     graph: bool
+    repeats: bool = False
 
 
 def lower(manifest: Manifest, name: str, ranks: Mapping[str, int]) -> LoweredProgram:
@@ -157,7 +170,8 @@ def lower(manifest: Manifest, name: str, ranks: Mapping[str, int]) -> LoweredPro
         for launch in _lower_call(manifest, f"program `{name}` call #{index}", call, ranks)
     )
     read = frozenset[str]().union(*(launch.reads for launch in launches))
-    return LoweredProgram(name, launches, tuple(sorted(read)), program.graph)
+    repeats = program.graph or not (read or program.once or program.derive)
+    return LoweredProgram(name, launches, tuple(sorted(read)), program.graph, repeats)
 
 
 def _lower_call(
@@ -173,9 +187,7 @@ def _lower_launch(site: str, binding: "_Binding", launch: Launch) -> LoweredLaun
     kernel = launch if isinstance(launch, KernelLaunch) else None
     return LoweredLaunch(
         site=site,
-        kernel=Kernel(
-            kernel.module if kernel else None, launch.entry, launch_params(binding.op, launch)
-        ),
+        kernel=kernel_of(binding.op, launch),
         slots=tuple(binding.slot(arg) for arg in launch_args(binding.op, launch)),
         grid=kernel.grid if kernel else (1, 1, 1),
         shared=0 if kernel is None or kernel.shared_mem is None else kernel.shared_mem,
@@ -261,6 +273,14 @@ class _Binding:
                 return Word(self.ranks[group])
             case _:
                 assert_never(arg)
+
+
+def kernel_of(op: Op, launch: Launch) -> Kernel:
+    """What a launch of `op` runs."""
+    params = launch_params(op, launch)
+    if isinstance(launch, KernelLaunch):
+        return Kernel(launch.module, launch.entry, params, launch.block, launch.cluster, launch.pdl)
+    return Kernel(None, launch.entry, params, algo=launch.algo)
 
 
 def param_bytes(param: ParamType) -> int:

@@ -2,23 +2,31 @@
 
 Buffers and scratch have the size of their vars' maxima. States are *fixed*, *paged* (bytes a token
 times the tokens reserved) or *per sequence* (bytes a slot times the slots reserved); slot 0 is the
-null line that padding points at and is never leased.
+null line that padding points at and is never leased. Where a device maps memory under addresses,
+paged and per-sequence states take it from one budget of *chunks* of one size, so that a chunk can
+go from one to another.
 """
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from bedstone.errors import CapacityError
-from bedstone.runtime.device import BUFFER_ALIGN
+from bedstone.runtime.device import StateNeed
 from bedstone.spec.dtype import DTYPE_BYTES, DType
 from bedstone.spec.manifest import Dim, Manifest, State
 
 KeyT = TypeVar("KeyT")
 
+BUFFER_ALIGN = 256
+"""Every buffer and scratch the runtime allocates starts on a multiple of this many bytes. A weight
+used in place lies where its file has it: aligned to its element type only."""
+
 _HEADROOM = 2**30
 _SPARE_SLOTS = 2
+_MOST_CHUNK = 64 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +88,11 @@ def page_tables(manifest: Manifest) -> tuple[PageTable, ...]:
 
 
 def plan_capacity(
-    manifest: Manifest, tokens: int | None, sequences: int, free_bytes: int
+    manifest: Manifest, tokens: int | None, sequences: int, free_bytes: int, granule: int = 1
 ) -> Capacity:
     """The tokens and slots to reserve; without `tokens`, what `sequences` full rows can hold.
+
+    `granule` is what the device's memory comes in multiples of.
 
     Raises `CapacityError`: not one page fits.
     """
@@ -91,15 +101,18 @@ def plan_capacity(
     tables = page_tables(manifest)
     unit = math.lcm(*(table.page for table in tables))
     slots = sequences + _SPARE_SLOTS
-    a_token = sum(state.bytes_per_token for state in manifest.states.values())
-    if not a_token:
+    if not any(state.bytes_per_token for state in manifest.states.values()):
         return Capacity(0, slots, unit)
     if tokens is not None:
         return _rounded(tokens, slots, unit, ())
     wanted = sequences * min((table.row_tokens for table in tables), default=unit)
-    a_slot = sum(state.bytes_per_seq for state in manifest.states.values())
-    room = free_bytes - min(_HEADROOM, free_bytes // 4) - a_slot * slots
-    held = max(0, min(wanted, room // a_token))
+    room = free_bytes - min(_HEADROOM, free_bytes // 4)
+
+    def taken(held: int) -> int:
+        needs = state_needs(manifest, Capacity(held, slots, unit))
+        return mapped_bytes(needs.values(), granule)
+
+    held = max(0, bisect_right(range(wanted + 1), room, key=taken) - 1)
     notes = (f"memory holds {held} tokens of the {wanted} the page tables reach",)
     return _rounded(held, slots, unit, notes if held < wanted else ())
 
@@ -122,11 +135,49 @@ def state_bytes(state: State, capacity: Capacity) -> int:
     )
 
 
+def state_needs(manifest: Manifest, capacity: Capacity) -> dict[str, StateNeed]:
+    """Each state of the runtime's own, with what is leased of it at a time."""
+    return {
+        name: StateNeed(
+            state_bytes(state, capacity),
+            state.bytes_per_token * capacity.unit or state.bytes_per_seq,
+        )
+        for name, state in sorted(manifest.states.items())
+    }
+
+
+def plan_chunk(needs: Iterable[StateNeed], granule: int) -> int:
+    """Bytes of a chunk: a multiple of `granule`, at most half of the least that is leased at once.
+
+    Where that is less than two granules chunks are large instead, since each costs a fixed time to
+    map; but no larger than the smallest pooled state.
+    """
+    if granule == 1:
+        return 1
+    pooled = [need for need in needs if need.unit]
+    unit = min((need.unit for need in pooled), default=0)
+    whole = min((rounded_up(need.nbytes, granule) for need in pooled), default=granule)
+    most = unit // 2 if unit >= 2 * granule else _MOST_CHUNK
+    return max(granule, min(most, _MOST_CHUNK, whole) // granule * granule)
+
+
+def mapped_bytes(needs: Iterable[StateNeed], granule: int) -> int:
+    """Memory that states take, each rounded up to whole chunks or, if of fixed size, granules."""
+    held = tuple(needs)
+    chunk = plan_chunk(held, granule)
+    return sum(rounded_up(need.nbytes, chunk if need.unit else granule) for need in held)
+
+
+def rounded_up(nbytes: int, multiple: int) -> int:
+    """The least multiple that holds `nbytes`."""
+    return -(-nbytes // multiple) * multiple
+
+
 def plan_arena(sizes: Mapping[KeyT, int]) -> tuple[dict[KeyT, int], int]:
     """Where each region starts in one arena, on `BUFFER_ALIGN` boundaries, and the arena's size."""
     offsets: dict[KeyT, int] = {}
     end = 0
     for region, nbytes in sizes.items():
         offsets[region] = end
-        end += -(-nbytes // BUFFER_ALIGN) * BUFFER_ALIGN
+        end += rounded_up(nbytes, BUFFER_ALIGN)
     return offsets, end

@@ -5,17 +5,17 @@ device would and refuses an unknown function or an argument list or pack outside
 """
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import DeviceError, KernelError
-from bedstone.runtime.device import Memory, Tap
-from bedstone.runtime.image import LAUNCH_WORDS
+from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
+from bedstone.runtime.image import LAUNCH_WORDS, Capture
+from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
-from bedstone.spec.manifest import BufferParam, ParamType, StateParam, TensorMap
+from bedstone.spec.manifest import BufferParam, StateParam, TensorMap
 
 _PAGE = 4096
 _FIRST_ADDRESS = 2**32
@@ -23,24 +23,17 @@ _FREE_BYTES = 2**40
 _LAUNCH_FIELDS = ("entry", "args", "x", "y", "z", "shared", "active")
 
 
-@dataclass(frozen=True, slots=True)
-class NullKernel:
-    """What a handle stands for."""
-
-    module: str
-    entry: str
-    params: tuple[ParamType, ...]
-
-
 class NullDevice:
     """Memory is a counter, a replay is an inspection."""
 
     name = "null"
+    ahead = 1
+    granule = 1
 
     def __init__(self) -> None:
         self._next = _FIRST_ADDRESS
-        self._kernels: list[NullKernel] = []
-        self._shared = 0
+        self._kernels: list[Kernel] = []
+        self._shared: dict[int, int] = {}
 
     def free_bytes(self) -> int:
         """More than anything asks for."""
@@ -52,6 +45,22 @@ class NullDevice:
         self._next += -(-nbytes // _PAGE) * _PAGE + _PAGE
         return Memory(address, nbytes, None)
 
+    def allocate_inputs(self, nbytes: int) -> Memory:
+        """Addresses like any other."""
+        return self.allocate(nbytes)
+
+    def allocate_host(self, nbytes: int) -> Memory:
+        """Addresses like any other."""
+        return self.allocate(nbytes)
+
+    def allocate_states(self, needs: Sequence[StateNeed], _chunk: int) -> tuple[Memory, ...]:
+        """Addresses like any other."""
+        return tuple(self.allocate(need.nbytes) for need in needs)
+
+    def release(self, memory: Memory) -> None:
+        """Check that it was allocated."""
+        self._require(memory.address, memory.nbytes)
+
     def adopt(self, _data: NDArray[np.uint8]) -> Memory | None:
         """The device cannot reach the host."""
         return None
@@ -60,9 +69,13 @@ class NullDevice:
         """Check that the target was allocated."""
         self._require(address, data.size)
 
-    def write_rows(self, address: int, pitch: int, rows: NDArray[np.uint8]) -> None:
-        """Check that the target was allocated."""
-        self._require(address, (rows.shape[0] - 1) * pitch + rows.shape[1])
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> None:
+        """Check that the targets were allocated."""
+        for upload in uploads:
+            if upload.nbytes:
+                end = (upload.rows - 1) * upload.target_pitch + upload.width
+                self._require(upload.address, end)
+        done(sum(upload.nbytes for upload in uploads))
 
     def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
         """Zeros."""
@@ -73,31 +86,38 @@ class NullDevice:
         """Check that the target was allocated."""
         self._require(address, nbytes)
 
-    def function(self, artifact: Artifact, entry: str, params: tuple[ParamType, ...]) -> int:
+    def function(self, _artifact: Artifact, kernel: Kernel) -> int:
         """A handle for whatever the launch says it is."""
-        self._kernels.append(NullKernel(artifact.module, entry, params))
+        self._kernels.append(kernel)
         return len(self._kernels)
 
-    def builtin(self, entry: str, _params: tuple[ParamType, ...]) -> int:
+    def builtin(self, kernel: Kernel) -> int:
         """There are none."""
-        raise KernelError(f"unsupported extern `{entry}`: the null device has no built-ins")
+        raise KernelError(f"unsupported extern `{kernel.entry}`: the null device has no built-ins")
+
+    def admit(self, handle: int, use: BuiltinUse) -> None:
+        """There are none."""
+        raise KernelError(f"{use.site}: the null device has no built-in {handle}")
 
     def tensor_map(self, _tensor: TensorMap, address: int, nbytes: int) -> bytes:
         """A blank descriptor."""
         self._require(address, nbytes)
         return bytes(128)
 
-    def reserve_shared(self, nbytes: int) -> None:
-        """The most a launch may ask for."""
-        self._shared = max(self._shared, nbytes)
+    def reserve_shared(self, nbytes: Mapping[int, int]) -> None:
+        """The most a launch of each function may ask for."""
+        for handle, most in nbytes.items():
+            self._shared[handle] = max(self._shared.get(handle, 0), most)
 
-    def replay(self, launches: int, count: int, _repeat: int, taps: Sequence[Tap]) -> None:
+    def replay(self, capture: Capture, _repeat: int, taps: Sequence[Tap]) -> Finished:
         """Inspect every launch of the list."""
-        table = _words(launches, count * LAUNCH_WORDS).reshape(count, LAUNCH_WORDS)
+        words = _words(capture.address, capture.count * LAUNCH_WORDS)
+        table = words.reshape(capture.count, LAUNCH_WORDS)
         for index, row in enumerate(table.tolist()):
             self._inspect(index, dict(zip(_LAUNCH_FIELDS, row, strict=True)))
         for tap in taps:
             self._require(tap.source, tap.nbytes)
+        return Finished()
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -108,10 +128,11 @@ class NullDevice:
         kernel = self._kernels[launch["entry"] - 1]
         if launch["active"] not in (0, 1) or min(launch["x"], launch["y"], launch["z"]) == 0:
             raise DeviceError(f"launch #{index} (`{kernel.entry}`) has an empty grid: {launch}")
-        if launch["shared"] > self._shared:
+        reserved = self._shared.get(launch["entry"], 0)
+        if launch["shared"] > reserved:
             raise DeviceError(
                 f"launch #{index} (`{kernel.entry}`) shares {launch['shared']} bytes, "
-                f"{self._shared} were reserved"
+                f"{reserved} were reserved"
             )
         words = _words(launch["args"], len(kernel.params)).tolist()
         for param, word in zip(kernel.params, words, strict=True):

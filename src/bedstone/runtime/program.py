@@ -24,6 +24,7 @@ class LoadedProgram:
         self._image = image
         self._declared = declared
         self._most = _MOST_CAPTURES if program.graph else 1
+        self._kept = program.repeats
         self._captures: dict[tuple[int, ...], Capture] = {}
 
     def capture(self, given: Mapping[str, int]) -> Capture:
@@ -41,7 +42,7 @@ class LoadedProgram:
         # forgotten before it is rewritten: an interrupt between the two must not leave it trusted
         capture = self._oldest() if len(self._captures) == self._most else None
         if capture is None:
-            capture = Capture(self._image)
+            capture = Capture(self._image, kept=self._kept)
         capture.bind(dict(zip(self.reads, key, strict=True)))
         self._captures[key] = capture
         return capture

@@ -1,24 +1,25 @@
 """Memory for everything a manifest names, and the functions its launches run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bedstone.errors import CallerError, KernelError, ManifestError
+from bedstone.runtime.builtin import builtin_uses
 from bedstone.runtime.device import Device, Memory
-from bedstone.runtime.image import Linker
-from bedstone.runtime.lower import Kernel, Pointer, Region
+from bedstone.runtime.image import Linker, largest_shared
+from bedstone.runtime.lower import Kernel, LoweredProgram, Pointer, Region, kernel_of
 from bedstone.runtime.memory import (
     Capacity,
     array_bytes,
     plan_arena,
-    state_bytes,
+    plan_chunk,
+    state_needs,
     upper_bounds,
 )
 from bedstone.runtime.modules import Artifact
-from bedstone.spec.manifest import BufferKind, KernelLaunch, Launch, Manifest, Op, TensorMap
-from bedstone.verify.binding import launch_params
+from bedstone.spec.manifest import BufferKind, Launch, Manifest, Op, TensorMap
 
-_ARENA_KINDS: tuple[BufferKind, ...] = ("input", "output", "inout", "workspace", "carry")
+_ARENA_KINDS: tuple[BufferKind, ...] = ("output", "inout", "workspace", "carry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class Regions:
         """What a lowered program needs to become an image."""
         return Linker(self._address, self.functions.__getitem__, self._tensor_map)
 
+    def room(self, pointer: Pointer) -> int:
+        """Bytes from a pointer to the end of its region."""
+        return self.memory[pointer.region].nbytes - pointer.offset
+
     def _address(self, pointer: Pointer) -> int:
         memory = self.memory[pointer.region]
         if pointer.offset and pointer.offset >= memory.nbytes:
@@ -43,7 +48,8 @@ class Regions:
         return memory.address + pointer.offset
 
     def _tensor_map(self, tensor: TensorMap, over: Pointer) -> bytes:
-        room = self.memory[over.region].nbytes - over.offset
+        memory = self.memory[over.region]
+        room = max(memory.nbytes, memory.reserved) - over.offset
         return self.device.tensor_map(tensor, self._address(over), room)
 
 
@@ -57,8 +63,7 @@ def resolve_functions(
     """
     functions: dict[Kernel, int] = {}
     for site, op, launch in _launches(manifest):
-        module = launch.module if isinstance(launch, KernelLaunch) else None
-        kernel = Kernel(module, launch.entry, launch_params(op, launch))
+        kernel = kernel_of(op, launch)
         if kernel not in functions:
             try:
                 functions[kernel] = _function(kernel, artifacts, device)
@@ -68,19 +73,25 @@ def resolve_functions(
 
 
 def allocate_regions(manifest: Manifest, device: Device) -> dict[Region, Memory]:
-    """Buffers that start as zeros, and each op's scratch, at the maxima of their vars."""
+    """Buffers that start as zeros, and each op's scratch, at the maxima of their vars.
+
+    Inputs lie together, the smallest first: what changes with every call is one run of bytes.
+    """
+    inputs = _buffer_sizes(manifest, ("input",))
     upper = upper_bounds(manifest)
-    sizes = {
-        Region("buffer", name): array_bytes(buffer.dtype, buffer.shape, upper)
-        for name, buffer in sorted(manifest.buffers.items())
-        if buffer.kind in _ARENA_KINDS
-    } | {
+    others = _buffer_sizes(manifest, _ARENA_KINDS) | {
         Region("scratch", op, part): array_bytes(scratch.dtype, scratch.shape, upper)
         for op, body in sorted(manifest.ops.items())
         for part, scratch in sorted(body.impl.scratch.items())
     }
+    by_size = dict(sorted(inputs.items(), key=lambda entry: entry[1]))
+    return carve(by_size, device.allocate_inputs) | carve(others, device.allocate)
+
+
+def carve(sizes: Mapping[Region, int], allocate: Callable[[int], Memory]) -> dict[Region, Memory]:
+    """One allocation with a place in it for each region of a size in bytes."""
     offsets, total = plan_arena(sizes)
-    arena = device.allocate(total)
+    arena = allocate(total)
     return {
         region: Memory(arena.address + offset, sizes[region], arena)
         for region, offset in offsets.items()
@@ -89,10 +100,24 @@ def allocate_regions(manifest: Manifest, device: Device) -> dict[Region, Memory]
 
 def allocate_states(manifest: Manifest, capacity: Capacity, device: Device) -> dict[Region, Memory]:
     """The states, as large as `capacity` says."""
-    return {
-        Region("state", name): device.allocate(state_bytes(state, capacity))
-        for name, state in sorted(manifest.states.items())
-    }
+    needs = state_needs(manifest, capacity)
+    chunk = plan_chunk(needs.values(), device.granule)
+    memory = device.allocate_states(tuple(needs.values()), chunk)
+    return {Region("state", name): held for name, held in zip(needs, memory, strict=True)}
+
+
+def make_ready(manifest: Manifest, programs: Sequence[LoweredProgram], regions: Regions) -> None:
+    """Prepare the device for every launch of the programs at any vars.
+
+    Raises `ManifestError`: a launch's shared memory has no value at the maxima.
+    Raises `KernelError`: a built-in's operands do not fit it.
+    """
+    shared = largest_shared(programs, upper_bounds(manifest))
+    functions = regions.functions
+    regions.device.reserve_shared({functions[kernel]: most for kernel, most in shared.items()})
+    for program in programs:
+        for kernel, use in builtin_uses(program, manifest, regions.room):
+            regions.device.admit(functions[kernel], use)
 
 
 def require_one_process(manifest: Manifest) -> None:
@@ -110,6 +135,15 @@ def require_one_process(manifest: Manifest) -> None:
             )
 
 
+def _buffer_sizes(manifest: Manifest, kinds: tuple[BufferKind, ...]) -> dict[Region, int]:
+    upper = upper_bounds(manifest)
+    return {
+        Region("buffer", name): array_bytes(buffer.dtype, buffer.shape, upper)
+        for name, buffer in sorted(manifest.buffers.items())
+        if buffer.kind in kinds
+    }
+
+
 def _launches(manifest: Manifest) -> Iterator[tuple[str, Op, Launch]]:
     for name, op in sorted(manifest.ops.items()):
         for index, launch in enumerate(op.impl.launches):
@@ -118,5 +152,5 @@ def _launches(manifest: Manifest) -> Iterator[tuple[str, Op, Launch]]:
 
 def _function(kernel: Kernel, artifacts: Mapping[str, Artifact], device: Device) -> int:
     if kernel.module is None:
-        return device.builtin(kernel.entry, kernel.params)
-    return device.function(artifacts[kernel.module], kernel.entry, kernel.params)
+        return device.builtin(kernel)
+    return device.function(artifacts[kernel.module], kernel)

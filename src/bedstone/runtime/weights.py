@@ -8,6 +8,7 @@ segments of a buffer lie end to end in it and fill it exactly, whatever its shap
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import WeightError
-from bedstone.runtime.device import Device, Memory
+from bedstone.runtime.device import Stored, Upload
 from bedstone.spec.dtype import DTYPE_BYTES, FORMATS, DType
 from bedstone.spec.manifest import (
     Buffer,
@@ -39,6 +40,9 @@ class Checkpoint(Protocol):
 
     def raw(self, info: TensorInfo) -> NDArray[np.uint8]:
         """A tensor's bytes where the file is mapped."""
+
+    def file(self, info: TensorInfo) -> tuple[Path, int] | None:
+        """The file that holds a tensor's bytes as they are, and where; None if none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +111,29 @@ def plan_weights(
     return plans
 
 
-def fill(
-    device: Device, memory: Memory, plan: WeightPlan, raw: Callable[[str], NDArray[np.uint8]]
-) -> None:
-    """Carry out the copies of `plan` into `memory`."""
+def uploads(plan: WeightPlan, address: int, stored: Callable[[str], Stored]) -> Iterator[Upload]:
+    """The copies of `plan` into a buffer at `address`."""
     for copy in plan.copies:
-        data = raw(copy.tensor)
-        if copy.rows == 1:
-            device.write(memory.address + copy.target, data[copy.source : copy.source + copy.width])
-        else:
-            span = data[
-                copy.source : copy.source + (copy.rows - 1) * copy.source_pitch + copy.width
-            ]
-            rows = np.lib.stride_tricks.as_strided(
-                span, (copy.rows, copy.width), (copy.source_pitch, 1), writeable=False
-            )
-            device.write_rows(memory.address + copy.target, copy.target_pitch, rows)
+        yield Upload(
+            stored=stored(copy.tensor),
+            source=copy.source,
+            source_pitch=copy.source_pitch,
+            address=address + copy.target,
+            target_pitch=copy.target_pitch,
+            rows=copy.rows,
+            width=copy.width,
+        )
+
+
+def rows_of(upload: Upload) -> NDArray[np.uint8]:
+    """The bytes that an upload copies [rows, width], a view."""
+    start = upload.source
+    span = upload.stored.view[
+        start : start + (upload.rows - 1) * upload.source_pitch + upload.width
+    ]
+    return np.lib.stride_tricks.as_strided(
+        span, (upload.rows, upload.width), (upload.source_pitch, 1), writeable=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

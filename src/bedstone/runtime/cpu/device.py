@@ -5,7 +5,7 @@ import fcntl
 import mmap
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from bedstone.errors import CapacityError, KernelError
 from bedstone.runtime.abi import abi_symbol, require_abi
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
-from bedstone.runtime.device import Memory, Tap
+from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
+from bedstone.runtime.image import Capture
+from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
-from bedstone.spec.manifest import ParamType, TensorMap
+from bedstone.runtime.weights import rows_of
+from bedstone.spec.manifest import TensorMap
 
 _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
@@ -30,6 +33,8 @@ class CpuDevice:
     """This process's cores and memory."""
 
     name = "cpu"
+    ahead = 1
+    granule = 1
 
     def __init__(self, cache: Path, threads: int | None = None) -> None:
         self._replayer = Replayer(build_replayer(cache), threads)
@@ -51,6 +56,21 @@ class CpuDevice:
             raise CapacityError(f"{nbytes} bytes of memory are not to be had: {error}") from error
         return Memory(pages.ctypes.data, nbytes, pages)
 
+    def allocate_inputs(self, nbytes: int) -> Memory:
+        """Memory like any other: the host writes where kernels read."""
+        return self.allocate(nbytes)
+
+    def allocate_host(self, nbytes: int) -> Memory:
+        """Memory like any other: the device is the host."""
+        return self.allocate(nbytes)
+
+    def allocate_states(self, needs: Sequence[StateNeed], _chunk: int) -> tuple[Memory, ...]:
+        """Pages that the system commits as tokens arrive."""
+        return tuple(self.allocate(need.nbytes) for need in needs)
+
+    def release(self, _memory: Memory) -> None:
+        """The pages go with the last that refers to them."""
+
     def adopt(self, data: NDArray[np.uint8]) -> Memory | None:
         """Bytes of this process are the device's bytes."""
         return Memory(data.ctypes.data, data.size, data)
@@ -59,14 +79,17 @@ class CpuDevice:
         """Copy host bytes [n] to `address`."""
         ctypes.memmove(address, data.ctypes.data, data.size)
 
-    def write_rows(self, address: int, pitch: int, rows: NDArray[np.uint8]) -> None:
-        """Copy host rows [rows, width], which may be strided, to rows `pitch` bytes apart."""
-        count, width = rows.shape
-        if count == 0 or width == 0:
-            return
-        span = _view(address, (count - 1) * pitch + width)
-        target = np.lib.stride_tricks.as_strided(span, rows.shape, (pitch, 1))
-        np.copyto(target, rows)
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> None:
+        """Copy rows from where files are mapped."""
+        arrived = 0
+        for upload in uploads:
+            if upload.nbytes:
+                span = _view(upload.address, (upload.rows - 1) * upload.target_pitch + upload.width)
+                shape = (upload.rows, upload.width)
+                target = np.lib.stride_tricks.as_strided(span, shape, (upload.target_pitch, 1))
+                np.copyto(target, rows_of(upload))
+            arrived += upload.nbytes
+            done(arrived)
 
     def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
         """A copy of `nbytes` bytes at `address`."""
@@ -76,30 +99,34 @@ class CpuDevice:
         """Set `nbytes` bytes at `address` to zero."""
         ctypes.memset(address, 0, nbytes)
 
-    def function(self, artifact: Artifact, entry: str, params: tuple[ParamType, ...]) -> int:
-        """The address of a kernel whose exported parameter list is exactly `params`."""
+    def function(self, artifact: Artifact, kernel: Kernel) -> int:
+        """The address of a kernel whose exported parameter list is exactly its launches'."""
         library = _load(artifact)
-        stated = _symbol(library, abi_symbol(entry), artifact)
-        require_abi(
-            artifact.module, entry, params, ctypes.string_at(stated).decode(errors="replace")
-        )
-        return _symbol(library, entry, artifact)
+        stated = _symbol(library, abi_symbol(kernel.entry), artifact)
+        text = ctypes.string_at(stated).decode(errors="replace")
+        require_abi(artifact.module, kernel.entry, kernel.params, text)
+        return _symbol(library, kernel.entry, artifact)
 
-    def builtin(self, entry: str, _params: tuple[ParamType, ...]) -> int:
+    def builtin(self, kernel: Kernel) -> int:
         """There are none."""
-        raise KernelError(f"unsupported extern `{entry}`: the cpu device has no built-ins")
+        raise KernelError(f"unsupported extern `{kernel.entry}`: the cpu device has no built-ins")
+
+    def admit(self, handle: int, use: BuiltinUse) -> None:
+        """There are none."""
+        raise KernelError(f"{use.site}: the cpu device has no built-in {handle}")
 
     def tensor_map(self, _tensor: TensorMap, _address: int, _nbytes: int) -> bytes:
         """There are none."""
         raise KernelError("the cpu device has no tensor maps")
 
-    def reserve_shared(self, nbytes: int) -> None:
-        """Give each thread `nbytes` for the blocks it runs."""
-        self._replayer.reserve(nbytes)
+    def reserve_shared(self, nbytes: Mapping[int, int]) -> None:
+        """Give each thread what the blocks it runs share."""
+        self._replayer.reserve(max(nbytes.values(), default=0))
 
-    def replay(self, launches: int, count: int, repeat: int, taps: Sequence[Tap]) -> None:
-        """Run the launch list at `launches`, `repeat` times."""
-        self._replayer.replay(launches, count, repeat, taps)
+    def replay(self, capture: Capture, repeat: int, taps: Sequence[Tap]) -> Finished:
+        """Run the capture's launch list `repeat` times; it is over on return."""
+        self._replayer.replay(capture.address, capture.count, repeat, taps)
+        return Finished()
 
     def close(self) -> None:
         """Stop the threads."""
