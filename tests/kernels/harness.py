@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -54,6 +54,7 @@ class Library:
     compiler: Compiler
     cache: Path
     loaded: dict[str, ctypes.CDLL]
+    flags: tuple[str, ...] = ()
 
     def load(self, modules: frozenset[str]) -> None:
         missing = sorted(modules - self.loaded.keys())
@@ -63,7 +64,8 @@ class Library:
 
     def unit(self, module: str) -> Unit:
         kernel = next(k for k in cpu_kernels().kernels.values() if k.module == module)
-        return read_hardware(self.hardware).unit(kernel.source, kernel.defines)
+        unit = read_hardware(self.hardware).unit(kernel.source, kernel.defines)
+        return replace(unit, flags=(*unit.flags, *self.flags))
 
     def abi(self, kernel: Kernel) -> str:
         self.load(frozenset({kernel.module}))
