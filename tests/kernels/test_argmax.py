@@ -60,3 +60,25 @@ def test_past_the_last_position_nothing_is_written(library: Library) -> None:
     out, run = closing(library, np.array([[1, 9]], np.float32), [11])
     assert out == {"next": 1, "error": 0, "token": 1, "at": 11, "to_slot": -1}
     assert (run == -5).all()
+
+
+@pytest.mark.parametrize("vocab", [3, 5000])
+@pytest.mark.parametrize("bad", [False, True])
+def test_each_row_of_a_batch_advances_as_it_would_alone(
+    library: Library, vocab: int, *, bad: bool
+) -> None:
+    logits = np.random.default_rng(vocab).standard_normal((3, vocab)).astype(np.float32)
+    if bad:
+        logits[1, 2] = np.inf
+    position, pages = np.array([5, 11, 0], np.int32), np.array([[2, 0, 1], [4, 3, 5], [7, 6, 8]])
+    outs = {name: poison((3,), np.int32) for name in OUTPUTS if name != "error"}
+    error = poison((1,), np.int32)
+    library.call(
+        "argmax_rows", logits=logits, position=position, pages=pages.astype(np.int32), **outs,
+        error=error, rows=3, vocab=vocab, page=PAGE, pages_width=3,
+    )  # fmt: skip
+    assert error[0] == bad
+    tokens = [0, 0, 0] if bad else logits.argmax(axis=1).tolist()
+    assert outs["next"].tolist() == outs["token"].tolist() == tokens
+    assert outs["at"].tolist() == [5 + (not bad), 11, 0 + (not bad)]
+    assert outs["to_slot"].tolist() == ([1, 23, 28] if bad else [2, -1, 29])

@@ -14,6 +14,9 @@ K: dict[FormatName, int] = {
 }  # fmt: skip
 FORM_CASES = [(name, False) for name in FORMATS] + [(name, True) for name in QUANTIZED]
 
+SOME_FORM_CASES = [case for case in FORM_CASES if case[0] in ("f32", "q4_1", "q6_k")]
+"""One format of each kind of block: for entries whose sums are `linear`'s own, of one source."""
+
 forms = pytest.mark.parametrize(("name", "codes"), FORM_CASES)
 
 
