@@ -2,10 +2,13 @@
 
 What to write and what to run is read off the protocol. Where the manifest has a *chain*, a program
 that leaves its own next inputs on the device, a step is one replay and nothing enters from the
-host; else a step feeds the last token back through the program that takes one row.
+host; else a step feeds the last token back through the program that takes one row. A device that
+works apart from the host is given a chain's next steps before the last one's token is read.
 """
 
+from collections import abc, deque
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,11 +16,22 @@ from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.domain import limits_of
-from bedstone.runtime.executor import Executor
+from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease, whole_lease
 from bedstone.runtime.memory import upper_bounds
 from bedstone.verify.protocol import Chain, Protocol, Shape, protocol
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """Runs of a program that have been started: which outputs they hand back, and over what."""
+
+    program: Shape | Chain
+    run: Run
+    collect: tuple[str, ...]
+    count: int
+    rows: int
 
 
 class Generator:
@@ -35,6 +49,7 @@ class Generator:
         self._chunk, self._step = _programs(self._protocol)
         self._roles = {s.program: input_roles(self._protocol, s) for s in (self._chunk, self._step)}
         self.limit = _limit(session, self._protocol, self._lease)
+        self._ahead = session.ahead if _rewinds(session) else 1
         self.finish: Literal["stop", "length"] | None = None
         self.reset()
 
@@ -102,16 +117,19 @@ class Generator:
         self.finish = None
         if max_tokens < 1:
             raise CallerError(f"`max_tokens` is {max_tokens}: expected 1 at least")
-        token = self.prefill(tokens)
-        for left in range(max_tokens - 1, -1, -1):
-            if token in stop_ids:
-                self.finish = "stop"
-                return
-            yield token
-            if left == 0 or self.length == self.limit:
-                self.finish = "length"
-                return
-            token = self.step()
+        made = self.prefill(tokens)
+        following = self._follow(min(max_tokens - 1, self.limit - self.length))
+        try:
+            token: int | None = made
+            while token is not None:
+                if token in stop_ids:
+                    self.finish = "stop"
+                    return
+                yield token
+                token = next(following, None)
+            self.finish = "length"
+        finally:
+            following.close()
 
     def _feed(self, shape: Shape, tokens: Sequence[int]) -> None:
         """Run one call that takes `tokens` from the host."""
@@ -131,22 +149,54 @@ class Generator:
         self._chain = chain
         return tokens
 
+    def _follow(self, most: int) -> abc.Generator[int, None, None]:
+        """Take `most` steps, each a token, those of a chain started ahead of being read.
+
+        Where a caller stops early the device has gone on; the steps it took are forgotten, and
+        what comes next writes over them.
+        """
+        flights: deque[_Flight] = deque()
+        started = 0
+        try:
+            while started < most or flights:
+                chain = self._chain
+                if chain is None:
+                    yield from self._advance(1)
+                    self._made += 1
+                    started += 1
+                    continue
+                while started < most and len(flights) < self._burst(chain, self._ahead):
+                    flights.append(self._start(chain, 1, 1, len(flights)))
+                    started += 1
+                tokens = self._land(flights.popleft())
+                self._made += 1
+                self._chain = chain
+                yield from tokens
+        finally:
+            if flights:
+                self._chain = None
+
     def _run(self, program: Shape | Chain, count: int, rows: int) -> list[int]:
         """Run a program `count` times over `rows` rows each; what it handed back each time."""
-        # until the run is whole, what the device holds is not to be gone on from
-        self._chain = None
+        return self._land(self._start(program, count, rows))
+
+    def _start(self, program: Shape | Chain, count: int, rows: int, already: int = 0) -> _Flight:
+        """Start runs, `already` rows after those that have been read."""
         outputs = [program.emits.buffer if program.emits else None, program.error]
-        collect = [name for name in outputs if name is not None]
-        call_vars = self._protocol.call_vars(rows, 1, longest=self.length + rows)
-        found = dict(
-            zip(
-                collect,
-                self._session.repeat(program.program, count, collect, **call_vars),
-                strict=True,
-            )
-        )
+        collect = tuple(name for name in outputs if name is not None)
+        longest = self.length + already + rows
+        call_vars = self._protocol.call_vars(rows, 1, longest=longest)
+        run = self._session.start(program.program, count, collect, **call_vars)
+        return _Flight(program, run, collect, count, rows)
+
+    def _land(self, flight: _Flight) -> list[int]:
+        """Wait for runs; what they handed back each time."""
+        # until they are over, what the device holds is not to be gone on from
+        self._chain = None
+        program = flight.program
+        found = dict(zip(flight.collect, flight.run.wait(), strict=True))
         self._require_finite(program, found)
-        self.length += count * rows
+        self.length += flight.count * flight.rows
         if program.emits is None:
             self._last = None
             return []
@@ -192,6 +242,11 @@ def _programs(protocol: Protocol) -> tuple[Shape, Shape]:
     if first is None or second is None or second.emits is None:
         raise CallerError("no program takes one sequence and hands a token back")
     return first, second
+
+
+def _rewinds(session: Executor) -> bool:
+    """Whether steps too many can be written over: what each token left lies apart from the rest."""
+    return all(state.bytes_per_token for state in session.manifest.states.values())
 
 
 def _limit(session: Executor, protocol: Protocol, lease: Lease) -> int:

@@ -76,16 +76,17 @@ class Term:
 class Capture:
     """A program's words under one assignment of vars, placed at a fixed address.
 
-    `edition` counts the assignments it has had; `kept` says that it will be replayed under the
-    one it has for as long as it lives.
+    `edition` counts the assignments it has had; `kept` says that it will be replayed again and
+    again under the one it has. `prepared` is what a device made of it, its own to use.
     """
 
-    __slots__ = ("_bytes", "_image", "_words", "address", "count", "edition", "kept")
+    __slots__ = ("_bytes", "_image", "_words", "address", "count", "edition", "kept", "prepared")
 
     def __init__(self, image: "Image", *, kept: bool = False) -> None:
         self._image = image
         self.kept = kept
         self.edition = 0
+        self.prepared: object = None
         self._words = _aligned(image.words.size)
         self._bytes = self._words.view(np.uint8)
         self._words[:] = image.words

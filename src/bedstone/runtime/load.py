@@ -16,6 +16,8 @@ from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import CallerError, WeightError
 from bedstone.runtime.bind import Progress, plan_binding
 from bedstone.runtime.cpu.device import CpuDevice
+from bedstone.runtime.cuda.bindings import open_driver
+from bedstone.runtime.cuda.device import CudaDevice
 from bedstone.runtime.device import Device
 from bedstone.runtime.executor import Loaded
 from bedstone.runtime.image import build_image
@@ -39,7 +41,7 @@ from bedstone.spec.manifest import Manifest
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
 from bedstone.verify import Verified, verify
 
-DeviceName = Literal["cpu", "null"]
+DeviceName = Literal["cpu", "cuda", "null"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +60,14 @@ class Parts:
 class LoadOptions(TypedDict):
     """How to load; every one has a default.
 
-    `cache` keeps compiled parts of the runtime. `threads` None is one a core, `tokens` None what
-    the page tables of `sequences` sequences reach, as far as memory goes. `checkpoint` (a
-    reference or one that is open) takes the place of the package's own. `ranks` is this process's
-    (index, size) in each rank group.
+    `gpu` is the number of the one that `cuda` uses. `cache` keeps compiled parts of the runtime.
+    `threads` None is one a core, `tokens` None what the page tables of `sequences` sequences reach,
+    as far as memory goes. `checkpoint` (a reference or one that is open) takes the place of the
+    package's own. `ranks` is this process's (index, size) in each rank group.
     """
 
     device: NotRequired[DeviceName]
+    gpu: NotRequired[int]
     cache: NotRequired[Path]
     threads: NotRequired[int | None]
     tokens: NotRequired[int | None]
@@ -82,6 +85,7 @@ def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
     Raises `WeightError`: the checkpoint is not the one, lacks a tensor or has it in another form.
     Raises `CallerError`: an option does not fit the manifest.
     Raises `CapacityError`: memory does not suffice.
+    Raises `TargetError`: the machine lacks what the device needs.
     """
     parts = package if isinstance(package, Parts) else read_package(package)
     progress = options.get("progress", _silent)
@@ -238,6 +242,10 @@ def _open_cpu(options: LoadOptions) -> Device:
     return CpuDevice(cache / "runtime", options.get("threads"))
 
 
+def _open_cuda(options: LoadOptions) -> Device:
+    return CudaDevice(open_driver(options.get("gpu", 0)))
+
+
 def _open_null(_options: LoadOptions) -> Device:
     return NullDevice()
 
@@ -248,5 +256,6 @@ def _silent(_stage: str, _done: int, _total: int) -> None:
 
 _DEVICES: dict[DeviceName, Callable[[LoadOptions], Device]] = {
     "cpu": _open_cpu,
+    "cuda": _open_cuda,
     "null": _open_null,
 }

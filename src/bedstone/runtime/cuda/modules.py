@@ -1,0 +1,111 @@
+"""Modules on the device, by the hash of their bytes, and the functions of launches.
+
+One file may hold several functions of one name: containers for several architectures, or one kernel
+compiled for several types. The launch's parameters say which of them is meant.
+"""
+
+import contextlib
+
+from bedstone.errors import KernelError, TargetError
+from bedstone.runtime.cuda.driver import FOREIGN_CODE, CudaError, Driver
+from bedstone.runtime.cuda.fatbin import device_images
+from bedstone.runtime.cuda.ptx import Isa, newest_isa, require_isa
+from bedstone.runtime.lower import Kernel, param_bytes
+from bedstone.runtime.modules import Artifact
+
+_PORTABLE_CLUSTER = 8
+
+
+class Modules:
+    """What a device has loaded. `newest` is the PTX that its driver takes."""
+
+    def __init__(self, driver: Driver, newest: Isa | None = None) -> None:
+        self._driver = driver
+        self._newest = newest or newest_isa(driver.facts.version)
+        self._loaded: dict[str, tuple[int, ...]] = {}
+
+    def function(self, artifact: Artifact, kernel: Kernel) -> int:
+        """The function that takes exactly what the launch passes, ready for its geometry.
+
+        Raises `KernelError`: the module has none, or none that takes that or that many threads.
+        Raises `TargetError`: the module's code is not for this device or driver.
+        """
+        where = f"kernel `{kernel.entry}` of module `{artifact.module}` (`{artifact.path}`)"
+        found = [
+            function
+            for module in self._modules(artifact, where)
+            if (function := self._driver.function(module, kernel.entry)) is not None
+        ]
+        if not found:
+            raise KernelError(f"{where}: the module has no such function")
+        function = self._fitting(found, kernel, where)
+        self._require_geometry(function, kernel, where)
+        return function
+
+    def close(self) -> None:
+        """Unload everything."""
+        for modules in self._loaded.values():
+            for module in modules:
+                with contextlib.suppress(CudaError):  # after a fault every call answers with it
+                    self._driver.unload(module)
+        self._loaded.clear()
+
+    def _modules(self, artifact: Artifact, where: str) -> tuple[int, ...]:
+        loaded = self._loaded.get(artifact.sha256)
+        if loaded is None:
+            loaded = self._load(artifact, where)
+            self._loaded[artifact.sha256] = loaded
+        return loaded
+
+    def _load(self, artifact: Artifact, where: str) -> tuple[int, ...]:
+        modules: list[int] = []
+        refused: list[str] = []
+        for image in device_images(artifact.module, artifact.data):
+            if image.form == "ptx":
+                require_isa(where, image.data, self._newest)
+            try:
+                modules.append(self._driver.load(image.data))
+            except CudaError as error:
+                if error.code not in FOREIGN_CODE:
+                    raise
+                refused.append(f"{image.form} of {len(image.data)} bytes: `{error.code}`")
+        if not modules:
+            raise TargetError(self._foreign(where, refused))
+        return tuple(modules)
+
+    def _foreign(self, where: str, refused: list[str]) -> str:
+        facts = self._driver.facts
+        major, minor = facts.capability
+        return (
+            f"{where}: none of the module's code is for GPU `{facts.name}` (compute capability "
+            f"{major}.{minor}): {', '.join(refused)}; compile the package for this GPU"
+        )
+
+    def _fitting(self, functions: list[int], kernel: Kernel, where: str) -> int:
+        wanted = tuple(param_bytes(param) for param in kernel.params)
+        layouts = {function: self._driver.param_sizes(function) for function in functions}
+        for function, layout in layouts.items():
+            if layout == wanted:
+                return function
+        seen = "; ".join(dict.fromkeys(_spelled(layout) for layout in layouts.values()))
+        raise KernelError(
+            f"{where} has another ABI than its launch: the launch passes {_spelled(wanted)}, the "
+            f"kernel takes {seen}"
+        )
+
+    def _require_geometry(self, function: int, kernel: Kernel, where: str) -> None:
+        x, y, z = kernel.block
+        most = self._driver.most_threads(function)
+        if x * y * z > most:
+            raise KernelError(
+                f"{where}: its launch has blocks of {x * y * z} threads, it was compiled for "
+                f"{most} at most"
+            )
+        a, b, c = kernel.cluster or (1, 1, 1)
+        if a * b * c > _PORTABLE_CLUSTER:
+            self._driver.allow_large_clusters(function)
+
+
+def _spelled(layout: tuple[int, ...]) -> str:
+    """Bytes of each parameter, as a message shows them."""
+    return f"[{', '.join(map(str, layout))}] bytes"

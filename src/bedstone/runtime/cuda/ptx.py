@@ -1,0 +1,46 @@
+"""Which PTX text a driver takes. Pure.
+
+PTX is text for the driver to compile; it names the version of the instruction set it is written in,
+and a driver older than that refuses it with words that name neither the kernel nor the way out.
+"""
+
+import re
+
+from bedstone.errors import KernelError, TargetError
+
+Isa = tuple[int, int]
+"""A version of the PTX instruction set: (8, 10) comes after (8, 4)."""
+
+_VERSION = re.compile(rb"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+
+_NEWEST: tuple[tuple[tuple[int, int], Isa], ...] = (
+    ((11, 0), (7, 0)), ((11, 1), (7, 1)), ((11, 2), (7, 2)), ((11, 3), (7, 3)),
+    ((11, 4), (7, 4)), ((11, 5), (7, 5)), ((11, 6), (7, 6)), ((11, 7), (7, 7)),
+    ((11, 8), (7, 8)), ((12, 0), (8, 0)), ((12, 1), (8, 1)), ((12, 2), (8, 2)),
+    ((12, 3), (8, 3)), ((12, 4), (8, 4)), ((12, 5), (8, 5)), ((12, 7), (8, 6)),
+    ((12, 8), (8, 7)), ((12, 9), (8, 8)), ((13, 0), (9, 0)), ((13, 1), (9, 1)),
+)  # fmt: skip
+"""The CUDA version of a driver, and the newest PTX it takes (PTX ISA manual, release notes)."""
+
+
+def newest_isa(driver: tuple[int, int]) -> Isa:
+    """The newest PTX that a driver of that CUDA version is known to take."""
+    return max((isa for cuda, isa in _NEWEST if cuda <= driver), default=(0, 0))
+
+
+def require_isa(kernel: str, text: bytes, limit: Isa) -> None:
+    """Refuse text that the driver would, before it is handed over.
+
+    Raises `KernelError`: the text states no version.
+    Raises `TargetError`: it needs a newer one than `limit`.
+    """
+    found = _VERSION.search(text)
+    if found is None:
+        raise KernelError(f"{kernel} is no PTX: expected a line `.version`")
+    needed = int(found[1]), int(found[2])
+    if needed > limit:
+        raise TargetError(
+            f"{kernel} needs PTX ISA {needed[0]}.{needed[1]}, this driver takes up to "
+            f"{limit[0]}.{limit[1]}: install a newer driver, or compile the kernel again to a "
+            "cubin or to an older ISA"
+        )
