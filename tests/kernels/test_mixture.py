@@ -120,13 +120,14 @@ def test_route_is_its_parts(
 
 
 def xlinear(
-    library: Library, name: FormatName, args: dict[str, Array], ids: Array, w: Array, k: int, n: int
+    library: Library, name: FormatName, args: dict[str, Array], ids: Array, w: Array, n: int
 ) -> Array:
+    """The products with matrices of `n` outputs, stacked in `w`."""
     rows, chosen = ids.shape
     x = next(iter(args.values()))
-    units = x.shape[1] // k
+    units = x.shape[1] // K[name]
     y = poison((rows, chosen * n), np.float32)
-    sizes = {"rows": rows, "chosen": chosen, "units": units, "k": k, "n": n}
+    sizes = {"rows": rows, "chosen": chosen, "units": units, "k": K[name], "n": n}
     library.call(entry("xlinear", name, codes="xq" in args), **args, ids=ids, w=w, y=y, **sizes)
     return y
 
@@ -154,7 +155,7 @@ def test_xlinear_is_linear_with_the_experts_chosen(
     x = rng.standard_normal((rows * units, k)).astype(np.float32)
     args, exact = activations(x, codes=codes)
     wide = {key: value.reshape(rows, -1) for key, value in args.items()}
-    y = xlinear(library, name, wide, ids, w, k, n).reshape(rows, chosen, n)
+    y = xlinear(library, name, wide, ids, w, n).reshape(rows, chosen, n)
     for row, j in np.ndindex(ids.shape):
         expert = slice(ids[row, j] * n, (ids[row, j] + 1) * n)
         at = row * units + (j if units > 1 else 0)
@@ -194,7 +195,7 @@ def test_xdown_is_its_parts(library: Library, name: FormatName, rows: int, *, co
     args, _ = activations(rng.standard_normal((rows * chosen, k)).astype(np.float32), codes=codes)
     wide = {key: value.reshape(rows, -1) for key, value in args.items()}
     z, _ = activations(rng.standard_normal((rows, k)).astype(np.float32), codes=codes)
-    routed = sum_of(library, xlinear(library, name, wide, ids, w, k, n), mixed["weights"])
+    routed = sum_of(library, xlinear(library, name, wide, ids, w, n), mixed["weights"])
     shared = linear(library, name, z, own, k)
     share = rng.uniform(0, 1, rows).astype(np.float32)
     parts = {
@@ -237,7 +238,7 @@ def test_xglu_is_its_parts(
         acted = elementwise(library, ("silu", "gelu_tanh")[act], x=g)
         return elementwise(library, "mul", a=acted, b=u)
 
-    y = gated(*(xlinear(library, name, args, ids, w, k, n) for w in (wg, wu)))
+    y = gated(*(xlinear(library, name, args, ids, w, n) for w in (wg, wu)))
     z = gated(*(linear(library, name, args, w, k) for w in (sg, su)))
     sizes = {"rows": rows, "chosen": chosen, "k": k, "n": n, "act": act}
     for ending in ("", "_s", "_sg"):
@@ -273,11 +274,11 @@ def assert_forms_of(library: Library, name: str, made: dict[str, Array], y: Arra
 def test_many_rows_of_one_expert_go_by_the_panel(library: Library, *, codes: bool) -> None:
     """More pairs than are sorted at a time, and more rows of an expert than a product takes."""
     rng = np.random.default_rng(0)
-    rows, k, n = 900, 64, 9
+    rows, k, n = 900, K["q4_1"], 9
     w, _ = weights("q4_1", 3 * n, k, rng)
     ids = np.stack([rng.permutation([0, 0, 0, 1])[:3] for _ in range(rows)]).astype(np.int32)
     args, _ = activations(rng.standard_normal((rows, k)).astype(np.float32), codes=codes)
-    y = xlinear(library, "q4_1", args, ids, w, k, n).reshape(rows, 3, n)
+    y = xlinear(library, "q4_1", args, ids, w, n).reshape(rows, 3, n)
     whole = linear(library, "q4_1", args, w, k).reshape(rows, 3, n)
     expected = np.take_along_axis(whole, ids[..., None], axis=1)
     np.testing.assert_array_equal(y, expected)

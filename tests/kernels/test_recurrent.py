@@ -24,8 +24,8 @@ def taps(channels: int, count: int) -> Array:
 
 
 def conv(
-    library: Library, x: Windowed | Array, w: Array, ring: Array, *, line: list[int], start: int = 0,
-    act: int = 0, unit: int = 0,
+    library: Library, x: Windowed | Array, w: Array, ring: Array, *, line: list[int],
+    start: int = 0, act: int = 0, unit: int = 0,
 ) -> Array:  # fmt: skip
     """Rows of one sequence from position `start` on, or with several lines a row of each."""
     dense = x.dense if isinstance(x, Windowed) else x

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from types import MappingProxyType
 
-from bedstone.library.attend import attention_rows
+from bedstone.library.attend import attention_rows, gather_rows
 from bedstone.library.dense import elementwise_rows, moved_rows, norm_rows, rope_rows
 from bedstone.library.kernel import Kernel, KernelSet
 from bedstone.library.mixture import expert_kernels, router_rows
@@ -21,6 +21,7 @@ _FAMILIES = (
     norm_rows,
     rope_rows,
     attention_rows,
+    gather_rows,
     moved_rows,
     elementwise_rows,
     router_rows,
