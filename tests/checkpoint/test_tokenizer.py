@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import json
 
 import pytest
 import tokenizers
@@ -312,6 +313,67 @@ def test_a_faulty_tokenizer_file_is_refused(tmp_path, text):
     (folder / "tokenizer.json").write_text(text)
     with pytest.raises(WeightError, match=r"tokenizer.json` is not a usable tokenizer"):
         checkpoint.tokenizer  # noqa: B018
+
+
+def letters_file(folder, **changes):
+    """A directory whose `tokenizer.json` knows `a`, `b` and `ab`, with `changes` of its fields."""
+    folder = write_directory(folder, LLAMA)
+    whole = {
+        "added_tokens": [],
+        "decoder": {
+            "type": "ByteLevel",
+            "add_prefix_space": False,
+            "trim_offsets": True,
+            "use_regex": True,
+        },
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]},
+    }
+    whole["model"] |= changes.pop("model", {})
+    (folder / "tokenizer.json").write_text(json.dumps(whole | changes))
+    return open_checkpoint(str(folder)).tokenizer
+
+
+def test_a_prompt_is_neither_cut_nor_padded_whatever_the_file_says(tmp_path):
+    tokenizer = letters_file(
+        tmp_path,
+        truncation={"max_length": 2, "strategy": "LongestFirst", "stride": 0, "direction": "Right"},
+        padding={
+            "strategy": {"Fixed": 8},
+            "direction": "Right",
+            "pad_to_multiple_of": 2**32 - 1,
+            "pad_id": 0,
+            "pad_type_id": 0,
+            "pad_token": "a",
+        },
+    )
+    assert tokenizer.encode("aaabb", special=False) == [0, 0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # the library panics when it merges with a prefix longer than a token
+        {"model": {"continuing_subword_prefix": "a" * 9}},
+        {"model": {"unk_token": "nowhere"}},
+        {
+            "post_processor": {
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}],
+                "special_tokens": {},
+            }
+        },
+    ],
+)
+def test_a_file_the_library_fails_over_is_refused(tmp_path, changes):
+    with pytest.raises(WeightError, match=r"not a usable tokenizer|cannot encode the text"):
+        letters_file(tmp_path, **changes).encode("abc", special=True, whole=True)
+
+
+def test_an_id_far_out_of_range_is_refused_before_anything_walks_there(tmp_path):
+    tokenizer = letters_file(tmp_path, model={"vocab": {"a": 0, "b": 2**32 - 2, "ab": 2}})
+    with pytest.raises(WeightError, match="a token has id 4294967294, expected less than 16777216"):
+        tokenizer.to_json()
 
 
 def test_only_known_decoders_are_taken():

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer as Backend
 from bedstone.checkpoint.fields import FieldRules, Fields, require_fields
 from bedstone.checkpoint.gguf import MetadataArray
 from bedstone.checkpoint.pieces import SPACE
-from bedstone.checkpoint.tokenizer import Tokenizer
+from bedstone.checkpoint.tokenizer import Tokenizer, library_faults
 from bedstone.errors import WeightError
 
 PREFIX = "tokenizer."
@@ -110,12 +110,8 @@ def parse_gguf_tokenizer(
             f"`{where}` has tokenizer `{model}`, which is not known: expected {known}"
         )
     require_fields(own, RULES, fields.where)
-    try:
+    with library_faults(f"`{where}` holds no usable tokenizer"):
         return Tokenizer(BUILDERS[model](fields, _read_vocab(fields)), bos, eos)
-    except WeightError:
-        raise
-    except Exception as error:  # the library raises nothing narrower
-        raise WeightError(f"`{where}` holds no usable tokenizer: {error}") from error
 
 
 def _strings(fields: Fields, name: str) -> list[str]:

@@ -5,7 +5,8 @@ so that a stream of ids gives the same text wherever it is cut and never half a 
 """
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
@@ -13,7 +14,10 @@ from tokenizers import Tokenizer as Backend
 
 from bedstone.checkpoint.json_text import read_text
 from bedstone.checkpoint.pieces import parse_decoder
-from bedstone.errors import CallerError, WeightError
+from bedstone.errors import BedstoneError, CallerError, WeightError
+
+ID_LIMIT = 1 << 24
+"""Ids stay below this: the library walks from 0 to the highest one when it writes a tokenizer."""
 
 
 class Tokenizer:
@@ -29,6 +33,9 @@ class Tokenizer:
         self.eos = eos
         self._backend = backend
         self._lock = Lock()
+        # What a file says of these is about training; a prompt is taken whole and as it is.
+        backend.no_truncation()
+        backend.no_padding()
         state = None if backend.decoder is None else backend.decoder.__getstate__()
         self._kind = parse_decoder(state)
         self._added = backend.get_added_tokens_decoder()
@@ -54,11 +61,12 @@ class Tokenizer:
         Raises `CallerError` where the text holds half of a surrogate pair.
         """
         try:
-            with self._lock:
-                self._backend.encode_special_tokens = not special
-                return self._backend.encode(text, add_special_tokens=whole).ids
-        except TypeError as error:
+            text.encode()
+        except UnicodeEncodeError as error:
             raise CallerError("the text holds a lone surrogate: expected valid Unicode") from error
+        with self._lock, library_faults("the tokenizer cannot encode the text"):
+            self._backend.encode_special_tokens = not special
+            return self._backend.encode(text, add_special_tokens=whole).ids
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
         """The text of `ids`; special tokens are left out unless `special`."""
@@ -86,7 +94,13 @@ class Tokenizer:
         return piece
 
     def to_json(self) -> str:
-        """The whole tokenizer as the text of a `tokenizer.json`."""
+        """The whole tokenizer as the text of a `tokenizer.json`.
+
+        Raises `WeightError` where an id is out of range.
+        """
+        highest = max(self._backend.get_vocab(with_added_tokens=True).values(), default=0)
+        if highest >= ID_LIMIT:
+            raise WeightError(f"a token has id {highest}, expected less than {ID_LIMIT}")
         return self._backend.to_str()
 
     def _read_piece(self, token_id: int) -> bytes:
@@ -134,9 +148,20 @@ def read_tokenizer_json(path: Path, bos: int | None, eos: tuple[int, ...]) -> To
 
     Raises `WeightError` where the library cannot make a tokenizer of it.
     """
-    try:
+    with library_faults(f"`{path}` is not a usable tokenizer"):
         return Tokenizer(Backend.from_buffer(read_text(path)), bos, eos)
-    except WeightError:
+
+
+@contextmanager
+def library_faults(what: str) -> Iterator[None]:
+    """Turn whatever the `tokenizers` library fails with into a `WeightError` that begins `what`.
+
+    It raises nothing narrower than `Exception`, and where its Rust code panics something that is
+    not even that.
+    """
+    try:
+        yield
+    except (BedstoneError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # the library raises nothing narrower
-        raise WeightError(f"`{path}` is not a usable tokenizer: {error}") from error
+    except BaseException as error:
+        raise WeightError(f"{what}: {error}") from error
