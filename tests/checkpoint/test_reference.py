@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -45,12 +46,22 @@ def test_a_file_in_a_package_is_found_without_importing_it(package):
         ("pkg:/etc/passwd", "expected `pkg:PACKAGE/FILE`"),
         ("pkg:bedstone_absent/x.gguf", "package `bedstone_absent` is not installed"),
         ("bedstone/absent", "checkpoint `bedstone/absent` does not exist"),
+        ("a\0b", "does not exist"),
+        ("a" * 300, "cannot be read: File name too long"),
+        ("pkg:bedstone_test_weights/" + "a" * 300, "cannot be read: File name too long"),
+        ("~nobody-of-that-name/x", "Could not determine home directory"),
     ],
 )
 @pytest.mark.usefixtures("package")
 def test_a_reference_to_nothing_is_refused(reference, message):
     with pytest.raises(CallerError, match=message):
         resolve(reference)
+
+
+def test_a_program_that_runs_is_no_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+    with pytest.raises(CallerError, match="package `__main__` is not installed"):
+        resolve("pkg:__main__/x")
 
 
 def test_a_directory_with_one_gguf_file_is_that_file(tmp_path):

@@ -5,6 +5,7 @@ package (which is located, never imported).
 """
 
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
@@ -34,10 +35,21 @@ def resolve(reference: str) -> Path:
     """
     if reference.startswith(PACKAGE_PREFIX):
         return _resolve_package(reference)
-    path = Path(reference).expanduser()
-    if not path.exists():
+    try:
+        path = Path(reference).expanduser()
+    except RuntimeError as error:
+        raise CallerError(f"checkpoint `{reference}`: {error}") from error
+    if not _exists(path, reference):
         raise CallerError(f"checkpoint `{reference}` does not exist")
     return path
+
+
+def _exists(path: Path, reference: str) -> bool:
+    """Whether there is a file; a `CallerError` where none can have that name or it is hidden."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise CallerError(f"checkpoint `{reference}` cannot be read: {error.strerror}") from error
 
 
 def open_checkpoint(reference: str) -> Checkpoint:
@@ -148,10 +160,18 @@ def _resolve_package(reference: str) -> Path:
         raise CallerError(f"checkpoint `{reference}`: expected `pkg:PACKAGE/FILE`")
     if ".." in parts or ":" in file:
         raise CallerError(f"checkpoint `{reference}` leaves the package `{package}`")
-    found = find_spec(package)
+    found = _spec(package)
     for folder in (found and found.submodule_search_locations) or ():
         path = Path(folder, *parts)
-        if path.exists():
+        if _exists(path, reference):
             return path
     fault = f"has no file `{file}`" if found else "is not installed"
     raise CallerError(f"checkpoint `{reference}`: package `{package}` {fault}")
+
+
+def _spec(package: str) -> ModuleSpec | None:
+    try:
+        return find_spec(package)
+    except ValueError:
+        # a program that runs as `__main__` is no package, though it is loaded
+        return None

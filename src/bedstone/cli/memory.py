@@ -7,6 +7,7 @@ from typing import Any
 
 from bedstone.cli.table import columns, counted, size
 from bedstone.errors import CallerError
+from bedstone.spec.fault import shown
 from bedstone.spec.manifest import Manifest, Op, State
 from bedstone.verify.sizes import array_bytes
 
@@ -72,10 +73,17 @@ def parse_vars(manifest: Manifest, text: str) -> dict[str, int]:
             known = ", ".join(f"`{known}`" for known in sorted(env)) or "none"
             raise CallerError(f"`--vars` names `{name}`, expected a var of the manifest: {known}")
         limit = manifest.vars[name].max
-        if not (value.isascii() and value.isdigit() and 1 <= int(value) <= limit):
-            raise CallerError(f"`--vars` sets `{name}` to `{value}`, expected 1 to {limit}")
-        env[name] = int(value)
+        number = _number(value)
+        if number is None or not 1 <= number <= limit:
+            raise CallerError(f"`--vars` sets `{name}` to `{shown(value)}`, expected 1 to {limit}")
+        env[name] = number
     return env
+
+
+def _number(text: str) -> int | None:
+    """The number that plain digits spell, unless it is longer than any var's."""
+    plain = text.isascii() and text.isdigit() and len(text) <= 20
+    return int(text) if plain else None
 
 
 def memory_at(manifest: Manifest, env: Mapping[str, int]) -> Memory:
