@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+from json import loads
 
 import pytest
 
@@ -39,7 +40,15 @@ def test_a_usage_error_exits_2_on_stderr(arguments):
     ended = bedstone(*arguments)
     assert ended.code == 2
     assert ended.out == ""
-    assert ended.err
+    assert len(ended.err.splitlines()) == 1
+    assert ended.err.startswith("bedstone: ")
+    assert "--help`" in ended.err
+
+
+def test_no_command_is_a_usage_error_that_shows_the_help():
+    ended = bedstone()
+    assert (ended.code, ended.err) == (2, "")
+    assert all(name in ended.out for name in COMMANDS)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +110,52 @@ def test_the_process_ends_on_a_real_interrupt(tmp_path):
         process.send_signal(signal.SIGINT)
         out, error = process.communicate()
     assert (process.returncode, out, error) == (130, b"", b"")
+
+
+def test_an_interrupt_before_the_command_began_is_silent(tmp_path):
+    # the first module the command line imports is where the interrupt comes
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    done = subprocess.run([*START, "schema"], capture_output=True, env=env, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_full_disk_is_one_line():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*START, "schema"], stdout=full, stderr=subprocess.PIPE, env=_path(), check=False
+        )
+    assert done.returncode == 3
+    assert done.stderr == b"bedstone: the output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-"])
+def test_a_stream_the_caller_closed_leads_nowhere(closed):
+    command = [*START, "verify", "nowhere"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {closed}', "sh", *command],
+        capture_output=True, env=_path(), check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("encoding", "spelled"),
+    [("utf-8:strict", "gr\u00fc\\udcff"), ("ascii", "gr\\xfc\\udcff")],
+)
+@pytest.mark.parametrize("json", [False, True])
+def test_text_that_stdout_cannot_spell_is_written_as_its_escapes(tmp_path, encoding, spelled, json):
+    path = tmp_path / "gr\u00fc\udcff"
+    path.write_text("{}")
+    arguments = [*START, "verify", path, *(["--json"] if json else [])]
+    env = _path() | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run(arguments, capture_output=True, env=env, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+    if json:
+        assert loads(done.stdout)["manifest"] == str(path)
+    else:
+        assert spelled in done.stdout.decode()
 
 
 def _path():

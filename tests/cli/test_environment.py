@@ -1,10 +1,23 @@
+import pwd
 from pathlib import Path
 
 import pytest
 
 from bedstone.cli.environment import cache_directory
+from bedstone.errors import CallerError
 
 HOME = Path.home() / ".cache" / "bedstone"
+
+
+def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch):
+    def nobody(_):
+        raise KeyError
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    with pytest.raises(CallerError, match="no home directory.*`BEDSTONE_CACHE`"):
+        cache_directory({})
+    assert cache_directory({"BEDSTONE_CACHE": "/c"}) == Path("/c")
 
 
 @pytest.mark.parametrize(

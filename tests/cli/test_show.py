@@ -49,6 +49,7 @@ def test_memory_is_sized_at_the_vars_given():
         ("tokens=0", "expected 1 to 64"),
         ("tokens", "sets `tokens` to ``"),
         ("tokens=-1", "expected 1 to 64"),
+        ("tokens=" + "9" * 5000, "9…`, expected 1 to 64"),
     ],
 )
 def test_vars_are_those_of_the_manifest(text, words):

@@ -100,6 +100,20 @@ def test_a_directory_of_something_else_is_left_alone(checkpoint, tmp_path):
     assert [path.name for path in out.iterdir()] == ["notes.txt"]
 
 
+def test_a_package_is_what_it_was_compiled_as(checkpoint, tmp_path):
+    cache, out = tmp_path / "cache", tmp_path / "package"
+    assert run_cli(["compile", str(checkpoint), "-o", str(out), "--context", "40"], cache).code == 0
+    for option, value, made in (
+        ("--numerics", "precise", "quantized"),
+        ("--context", "41", "40"),
+        ("--target", "cpu-none", "cpu-"),
+    ):
+        ended = run_cli(["run", str(out), "--prompt", "b", option, value], cache)
+        ended.require_one_line(option, f"`{value}`", made, str(checkpoint))
+    same = ["--numerics", "quantized", "--context", "40"]
+    assert run_cli(["run", str(out), "--prompt", "b", "--max-tokens", "1", *same], cache).code == 0
+
+
 def test_a_chat_without_a_template(checkpoint, tmp_path):
     ended = run_cli(["run", str(checkpoint), "--chat", "--prompt", "b"], tmp_path / "cache")
     ended.require_one_line("--raw")

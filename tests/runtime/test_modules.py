@@ -157,6 +157,18 @@ def test_a_file_that_is_no_shared_object_is_refused(tmp_path, cache):
         load(Parts(manifest, tmp_path), cache=cache, threads=1)
 
 
+@pytest.mark.parametrize("name", ["m" * 300, "a\0b", "\ud800"])
+def test_a_modules_name_need_not_be_a_files(module, cache, name):
+    sha256, path = module
+    manifest = toy_manifest(sha256)
+    renamed = {
+        op: replace(body, impl=Impl(tuple(replace(x, module=name) for x in body.impl.launches)))
+        for op, body in manifest.ops.items()
+    }
+    manifest = replace(manifest, ops=renamed, modules={name: manifest.modules["toy"]})
+    load(Parts(manifest, path.parent), cache=cache, threads=1).close()
+
+
 def test_an_entry_the_module_lacks_is_named(module, cache):
     sha256, path = module
     manifest = toy_manifest(sha256)

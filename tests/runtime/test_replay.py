@@ -181,6 +181,13 @@ def test_a_closed_pool_runs_nothing(stress, cache):
         List(stress).replay(pool)
 
 
+def test_a_replayer_that_was_cut_short_is_named(cache, tmp_path):
+    cut = tmp_path / "replay.so"
+    cut.write_bytes(build_replayer(cache).read_bytes()[:100])
+    with pytest.raises(DeviceError, match=r"replay\.so` does not load"):
+        Replayer(cut, 1)
+
+
 @pytest.mark.parametrize("threads", [0, -1, 10**6])
 def test_a_senseless_number_of_threads_is_refused(cache, threads):
     with pytest.raises(CallerError, match=f"`threads` is {threads}"):

@@ -2,11 +2,12 @@
 
 import importlib.util
 import multiprocessing
+import platform
 from pathlib import Path
 
 import pytest
 
-from bedstone.errors import KernelError, TargetError
+from bedstone.errors import CallerError, KernelError, TargetError
 from bedstone.target.toolchain import (
     Compiler,
     Unit,
@@ -112,6 +113,20 @@ def test_a_compiler_that_cannot_run_is_the_machines_fault(unit: Unit, tmp_path: 
     missing = Compiler((str(tmp_path / "nocc"),), "none")
     with pytest.raises(TargetError, match="cannot be run"):
         build(unit, tmp_path / "cache", missing)
+
+
+def test_a_cache_that_cannot_be_written_is_the_callers(
+    unit: Unit, tmp_path: Path, compiler: Compiler
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CallerError, match=r"cache directory `.*` cannot be written: Not a dir"):
+        build(unit, tmp_path / "file" / "cache", compiler)
+
+
+def test_another_system_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    with pytest.raises(TargetError, match="run on Linux; this is `Darwin`"):
+        find_compiler()
 
 
 def test_processes_that_build_at_once_agree(unit: Unit, tmp_path: Path, compiler: Compiler) -> None:

@@ -8,6 +8,7 @@ from bedstone.build.request import Options, Package, Request
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.graph.step import FormName
 from bedstone.lane.schedule import Numerics, Schedule
+from bedstone.target.cache import user_cache
 
 
 def compile(  # noqa: A001  (the public name of DESIGN's API; nothing here needs the built-in)
@@ -26,7 +27,7 @@ def compile(  # noqa: A001  (the public name of DESIGN's API; nothing here needs
     """
     opened = open_checkpoint(checkpoint)
     try:
-        request = Request(opened, Options(numerics, context), cache or _default_cache(), target)
+        request = Request(opened, Options(numerics, context), cache or user_cache(), target)
         return compile_checkpoint(request, Path(out), lambda _: None)
     finally:
         opened.close()
@@ -45,7 +46,3 @@ def plan(
         return plan_form(opened, form, Options(numerics, held=held))
     finally:
         opened.close()
-
-
-def _default_cache() -> Path:
-    return Path.home() / ".cache" / "bedstone"

@@ -3,6 +3,7 @@
 A second run only finds its package, so this module imports nothing of the planner.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -104,7 +105,7 @@ def served_context(shape: Shape, options: Options) -> int:
 
 def is_package(directory: Path) -> bool:
     """Whether a compile wrote `directory`."""
-    return (directory / LOCK).is_file()
+    return os.path.isfile(directory / LOCK)  # unlike Path.is_file: no error for what is no path
 
 
 def read_package(directory: Path) -> Package:

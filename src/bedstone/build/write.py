@@ -17,8 +17,8 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
 
     Raises `CallerError`: something else stands at `out`, or the place cannot be written.
     """
-    _require_replaceable(out, owned)
     try:
+        _require_replaceable(out, owned)
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
             made = Path(scratch) / "made"
@@ -28,7 +28,7 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
                 path.write_bytes(data)
             _swap(made, out, Path(scratch) / "old")
     except OSError as error:
-        raise CallerError(f"`{out}` cannot be written: {error}") from error
+        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error
 
 
 def _require_replaceable(out: Path, owned: str) -> None:

@@ -1,6 +1,8 @@
 """The manifest a command line argument stands for: a file, or the one inside a package."""
 
 import json
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +33,7 @@ class Document:
     @staticmethod
     def at(path: Path) -> "Document":
         """The document of a package's folder or of a manifest file."""
-        if path.is_dir():
+        if os.path.isdir(path):  # unlike Path.is_dir: no error where the path can be none
             return Document(path / MANIFEST, path / KERNELS)
         return Document(path, None)
 
@@ -62,5 +64,6 @@ class Document:
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401  (any JSON value)
-    """Print one JSON object."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print one JSON object; escapes stand for what stdout cannot spell."""
+    spells_all = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    print(json.dumps(value, indent=2, ensure_ascii=not spells_all))

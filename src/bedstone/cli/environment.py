@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from bedstone.target.cache import user_cache
+
 
 def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """Where compiled kernels and downloads are kept.
@@ -14,4 +16,4 @@ def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
     if chosen := environ.get("BEDSTONE_CACHE"):
         return Path(chosen)
     base = Path(environ.get("XDG_CACHE_HOME") or ".")
-    return (base if base.is_absolute() else Path.home() / ".cache") / "bedstone"
+    return base / "bedstone" if base.is_absolute() else user_cache()

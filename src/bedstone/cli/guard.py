@@ -1,12 +1,13 @@
 """How a command ends: one line for an error with a cause, silence for a user who left."""
 
+import io
 import os
 import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from bedstone.errors import BedstoneError
+from bedstone.errors import BedstoneError, DeviceError
 
 INTERRUPTED = 130
 """128 + SIGINT, as a shell reports it."""
@@ -36,9 +37,51 @@ def guarded(command: Callable[P, ResultT]) -> Callable[P, ResultT]:
         except KeyboardInterrupt:
             raise SystemExit(INTERRUPTED) from None
         except BrokenPipeError:
-            # The interpreter flushes stdout once more on its way out; there is nobody to tell.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence_stdout()
             raise SystemExit(PIPE_CLOSED) from None
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            # only a stream has no name
+            _silence_stdout()
+            print(f"bedstone: the output cannot be written: {error.strerror}", file=sys.stderr)
+            raise SystemExit(DeviceError.exit_code) from None
         return result
 
     return run
+
+
+def _silence_stdout() -> None:
+    """The interpreter flushes stdout once more on its way out; there is nobody to tell."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def open_streams() -> None:
+    """Make the standard streams take and give any text.
+
+    One that the caller closed leads nowhere. A character that stdout's encoding lacks is written as
+    its escape; bytes of stdin that are no text arrive as surrogates, which the tokenizer refuses.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))
+    for stream, errors in ((sys.stdin, "surrogateescape"), (sys.stdout, "backslashreplace")):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=errors)
+
+
+def tell_usage(error: Exception) -> int | None:
+    """Print what is wrong with the arguments, in a line; the exit code.
+
+    None where the error is of another kind. The argument parser's own classes move between its
+    releases, what they offer does not.
+    """
+    message = getattr(error, "format_message", None)
+    code = getattr(error, "exit_code", None)
+    if message is None or not isinstance(code, int):
+        return None
+    # without a command the parser has printed the help, and says no more
+    if text := " ".join(message().split()).rstrip("."):
+        asked = getattr(getattr(error, "ctx", None), "command_path", "bedstone")
+        print(f"bedstone: {text}; see `{asked} --help`", file=sys.stderr)
+    return code

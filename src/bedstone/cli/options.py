@@ -29,5 +29,7 @@ TargetOption = Annotated[
 ]
 ContextOption = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Most positions of a sequence; the model's own by default."),
+    typer.Option(
+        metavar="N", help="Most positions of a sequence; by default the model's own, up to 32768."
+    ),
 ]

@@ -14,12 +14,12 @@ import typer
 
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
-from bedstone.cli.options import ContextOption, Numerics, NumericsOption, TargetOption
+from bedstone.cli.options import ContextOption, Numerics, TargetOption
 from bedstone.cli.progress import Stages
 from bedstone.errors import CallerError, CapacityError, WeightError
 
 if TYPE_CHECKING:
-    from bedstone.build.request import Options, Package
+    from bedstone.build.request import Package
     from bedstone.checkpoint.checkpoint import Checkpoint
     from bedstone.runtime.generate import Generator
 
@@ -31,6 +31,33 @@ class Choices:
     prompt: str
     chat: bool
     max_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a checkpoint is to be compiled; None and `auto` leave it to us."""
+
+    numerics: Numerics | None
+    context: int | None
+    target: str
+
+    def require_so(self, package: "Package") -> None:
+        """Accept a package that was compiled as wanted.
+
+        Raises `CallerError`: it was compiled in another way, and stays so.
+        """
+        lock = package.lock
+        target = None if self.target == "auto" else self.target
+        for option, asked, made in (
+            ("numerics", self.numerics, lock.numerics),
+            ("context", self.context, lock.context),
+            ("target", target, lock.target),
+        ):
+            if asked not in {None, made}:
+                raise CallerError(
+                    f"`{package.path}` was compiled with {option} `{made}`, `--{option}` is "
+                    f"`{asked}`: run its checkpoint `{lock.checkpoint}`"
+                )
 
 
 @dataclass(slots=True)
@@ -88,23 +115,24 @@ def command(
         ),
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to make.")] = 256,
-    numerics: NumericsOption = Numerics.quantized,
+    numerics: Annotated[
+        Numerics | None,
+        typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
+    ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
     target: TargetOption = "auto",
     context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a checkpoint on this machine and print what it answers."""
-    from bedstone.build.request import Options as RequestOptions
     from bedstone.runtime.generate import Generator
     from bedstone.runtime.load import load
 
     began = perf_counter()
+    wanted = Wanted(numerics, context, target)
     text = sys.stdin.read() if prompt == "-" else prompt
     with Stages() as stages:
-        opened, package = _package(
-            checkpoint, RequestOptions(numerics.value, context), target, stages
-        )
+        opened, package = _package(checkpoint, wanted, stages)
         template = opened.chat_template
         choices = Choices(text, template is not None if chat is None else chat, max_tokens)
         ids = _prompt_ids(opened, choices)
@@ -128,16 +156,15 @@ def command(
         print(outcome.line(), file=sys.stderr)
 
 
-def _package(
-    reference: str, options: "Options", target: str, stages: Stages
-) -> "tuple[Checkpoint, Package]":
+def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoint, Package]":
     """The checkpoint, open, and its package: the one named, or the one in the cache."""
-    from bedstone.build.request import Request, is_package, read_package
+    from bedstone.build.request import Options, Request, is_package, read_package
     from bedstone.checkpoint.reference import open_checkpoint
     from bedstone.target.toolchain import find_compiler
 
     if is_package(Path(reference)):
         package = read_package(Path(reference))
+        wanted.require_so(package)
         opened = open_checkpoint(package.lock.checkpoint)
         if opened.identity != package.lock.identity:
             raise WeightError(
@@ -146,7 +173,8 @@ def _package(
             )
         return opened, package
     opened = open_checkpoint(reference)
-    request = Request(opened, options, cache_directory(), target)
+    options = Options((wanted.numerics or Numerics.quantized).value, wanted.context)
+    request = Request(opened, options, cache_directory(), wanted.target)
     cached = request.cached(find_compiler())
     if is_package(cached):
         return opened, read_package(cached)

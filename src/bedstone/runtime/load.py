@@ -39,6 +39,7 @@ from bedstone.runtime.weights import Checkpoint
 from bedstone.spec.codec import parse
 from bedstone.spec.manifest import Manifest
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
+from bedstone.target.cache import user_cache
 from bedstone.verify import Verified, verify
 
 DeviceName = Literal["cpu", "cuda", "null"]
@@ -238,7 +239,7 @@ def _open_device(options: LoadOptions) -> Device:
 
 
 def _open_cpu(options: LoadOptions) -> Device:
-    cache = options.get("cache") or Path.home() / ".cache" / "bedstone"
+    cache = options.get("cache") or user_cache()
     return CpuDevice(cache / "runtime", options.get("threads"))
 
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bedstone.errors import KernelError, TargetError
+from bedstone.errors import CallerError, KernelError, TargetError
 
 _COMPILERS = ("cc", "gcc", "clang")
 _MESSAGE_LINES = 8
@@ -59,8 +59,11 @@ class Unit:
 def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compiler:
     """The system's C compiler, else the one inside the `ziglang` package.
 
-    Raises `TargetError`: the machine has neither; the message says what to install.
+    Raises `TargetError`: the machine has neither, the message says what to install; or its system
+    is one whose shared objects are others.
     """
+    if platform.system() != "Linux":
+        raise TargetError(f"kernels are compiled and run on Linux; this is `{platform.system()}`")
     for name in _COMPILERS:
         path = which(name)
         if path is not None:
@@ -91,26 +94,35 @@ def compile_shared(
     """The shared object made from `sources`, compiled only where `cache` has none yet.
 
     Raises `KernelError`: the compiler rejects the sources; `TargetError`: the compiler cannot be
-    run.
+    run; `CallerError`: `cache` cannot be written.
     """
     unit = Unit(tuple(sources), tuple(flags), dict(defines or {}), tuple(include))
     built = cache / f"{unit_digest(unit, compiler)}.so"
-    if built.exists():
-        return built
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, prefix=".build-") as scratch:
+    try:
+        if not built.exists():
+            _compile(unit, compiler, built)
+    except OSError as error:
+        raise CallerError(
+            f"cache directory `{cache}` cannot be written: {error.strerror or error}; name another "
+            "(`BEDSTONE_CACHE`, or `cache=` from Python)"
+        ) from error
+    return built
+
+
+def _compile(unit: Unit, compiler: Compiler, built: Path) -> None:
+    """Compile beside `built`, then put the object there: nobody sees half of it."""
+    built.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=built.parent, prefix=".build-") as scratch:
         # the linker may record the output's name: it is the same in every build
         made = Path(scratch) / "kernels.so"
-        _run(command_line(unit, compiler, made), sources)
+        _run(command_line(unit, compiler, made), unit.sources)
         os.replace(made, built)
-    return built
 
 
 def compile_many(units: Sequence[Unit], *, cache: Path, compiler: Compiler) -> tuple[Path, ...]:
     """`compile_shared` of each unit, as many at a time as this process may use cores.
 
-    Raises `KernelError`: the compiler rejects a unit's sources; `TargetError`: the compiler cannot
-    be run.
+    Raises what `compile_shared` does.
     """
 
     def build(unit: Unit) -> Path:
@@ -201,6 +213,8 @@ def _run(command: tuple[str, ...], sources: Sequence[Path]) -> None:
 def _spawn(command: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
     try:
         # the command is a compiler found on PATH and arguments built above; no shell reads it
-        return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        return subprocess.run(  # noqa: S603
+            command, capture_output=True, text=True, errors="replace", check=False
+        )
     except OSError as error:
         raise TargetError(f"the C compiler `{command[0]}` cannot be run: {error}") from error

@@ -21,8 +21,6 @@ from bedstone.runtime.modules import Artifact
 from bedstone.runtime.weights import rows_of
 from bedstone.spec.manifest import TensorMap
 
-_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
-
 # The dynamic linker keeps a shared object until the process ends and knows it by the path it was
 # opened under, so each object is opened once a process and its descriptor is never reused.
 _LOADED: dict[str, ctypes.CDLL] = {}
@@ -142,11 +140,9 @@ def _load(artifact: Artifact) -> ctypes.CDLL:
     with _LOADING:
         library = _LOADED.get(artifact.sha256)
         if library is None:
-            descriptor = os.memfd_create(artifact.module, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             try:
-                library = _open_sealed(descriptor, artifact.data)
+                library = _open_sealed(artifact)
             except OSError as error:
-                os.close(descriptor)
                 raise KernelError(
                     f"module `{artifact.module}` (`{artifact.path}`) does not load: {error}"
                 ) from error
@@ -154,11 +150,19 @@ def _load(artifact: Artifact) -> ctypes.CDLL:
         return library
 
 
-def _open_sealed(descriptor: int, data: bytes) -> ctypes.CDLL:
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(data)
-    fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)
-    return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+def _open_sealed(artifact: Artifact) -> ctypes.CDLL:
+    # a module's name may be anything; a file's may not
+    label = f"bedstone-{artifact.sha256[:12]}"
+    descriptor = os.memfd_create(label, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(artifact.data)
+        seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seals)
+        return ctypes.CDLL(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:

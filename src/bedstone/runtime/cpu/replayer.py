@@ -92,7 +92,11 @@ def _check(status: int) -> None:
 
 
 def _load(library: Path) -> ctypes.CDLL:
-    native = ctypes.CDLL(str(library))
+    try:
+        native = ctypes.CDLL(str(library))
+    except OSError as error:
+        # a cache on a disk that runs no code, or a file that was cut short
+        raise DeviceError(f"the replayer `{library}` does not load: {error}") from error
     word, address = ctypes.c_uint64, ctypes.c_void_p
     native.bs_pool_open.argtypes = [ctypes.c_uint32, address, ctypes.c_uint32]
     native.bs_pool_open.restype = address
