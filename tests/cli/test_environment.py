@@ -15,7 +15,7 @@ def test_a_user_without_a_home_is_told_to_name_a_cache(monkeypatch):
 
     monkeypatch.delenv("HOME")
     monkeypatch.setattr(pwd, "getpwuid", nobody)
-    with pytest.raises(CallerError, match="no home directory.*`BEDSTONE_CACHE`"):
+    with pytest.raises(CallerError, match=r"no home directory.*`BEDSTONE_CACHE`"):
         cache_directory({})
     assert cache_directory({"BEDSTONE_CACHE": "/c"}) == Path("/c")
 

@@ -142,6 +142,11 @@ class _Emitter:
         """Pages of the longest sequence."""
         return -(-self.naming.context // PAGE)
 
+    @property
+    def positions(self) -> int:
+        """Positions of as many pages: what a chain, which stops for no context, can reach."""
+        return self.pages_width * PAGE
+
     def calls(
         self, schedule: Schedule, rows_var: str | None, roles: Mapping[Role, str]
     ) -> tuple[Call, ...]:
@@ -197,11 +202,11 @@ class _Emitter:
         if cos in self.buffers:
             return
         half = len(rope.inv_freq)
-        shape = (self.naming.context, half)
+        shape = (self.positions, half)
         self.buffers |= {name: Buffer("f32", shape, "carry") for name in (cos, sin)}
         given: Operands = {
             "freqs": Frequencies(rope.inv_freq),
-            "capacity": Int(self.naming.context),
+            "capacity": Int(self.positions),
             "half": Int(half),
             "factor": Real(rope.attention_factor),
         }
@@ -221,6 +226,7 @@ class _Emitter:
             **self.buffers,
             **self.workspace.buffers(),
             **_protocol_buffers(self.naming, self.pages_width, some_table),
+            "run": Buffer("i32", (self.positions,), "output"),
         }
         labels = self.table.modules
         manifest = Manifest(
@@ -262,7 +268,6 @@ def _protocol_buffers(naming: Naming, pages_width: int, table: str) -> dict[str,
         "next": Buffer("i32", groups, "output", fill="tokens"),
         "logits": Buffer("f32", (GROUPS_VAR, naming.vocab), "output"),
         "error": Buffer("i32", (1,), "output", fill="error"),
-        "run": Buffer("i32", (naming.context,), "output"),
         "chain.token": Buffer("i32", (1,), "carry"),
         "chain.position": Buffer("i32", (1,), "carry"),
         "chain.slot": Buffer("i32", (1,), "carry"),
