@@ -61,6 +61,7 @@ class CudaDriver:
         self._ordinal = ordinal
         self._context: Any = self._call("cuDevicePrimaryCtxRetain", self._device)
         self._entered = threading.local()
+        self._closed = False
         self.enter()
         self.facts = self._read_facts()
 
@@ -71,7 +72,10 @@ class CudaDriver:
             self._entered.done = True
 
     def close(self) -> None:
-        """Let go of the context; it ends with the last of the process that holds it."""
+        """Let go of the context, once; it ends with the last of the process that holds it."""
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.suppress(CudaError):  # after a fault every call answers with it
             self._call("cuDevicePrimaryCtxRelease", self._device)
 

@@ -1,0 +1,145 @@
+"""Runs one package under this runtime and under the reference runtime, and compares bytes.
+
+    python3 scripts/interop_kern.py PACKAGE [WEIGHTS]     (needs kern-llm 0.3.1, torch and a GPU)
+
+Both get the same inputs, drawn within what the manifest declares, and run the same programs with
+the same vars, one after another. Every output, and every buffer a caller may write, has to hold the
+same bytes after each. Exit 1 where they differ. Without a package the toy model of the tests is
+compiled and used.
+"""
+
+import ctypes
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.domain import limits_of
+from bedstone.runtime.load import Parts, load, read_package
+from bedstone.runtime.memory import extents, upper_bounds
+from bedstone.runtime.session import Session
+from bedstone.spec.codec import serialize
+from bedstone.spec.manifest import Buffer, Manifest
+
+ROUNDS = 6
+
+
+class Reference:
+    """The reference runtime behind the calls used here."""
+
+    def __init__(self, parts: Parts, weights: list[str], scratch: Path) -> None:
+        import kern  # noqa: PLC0415 - the library under comparison, not a dependency
+
+        manifest = scratch / "manifest.json"
+        manifest.write_text(serialize(parts.manifest))
+        kernels = str(parts.kernels) if parts.kernels else None
+        self._runtime = kern.Runtime(str(manifest), kernels, weights, 0)
+        self._driver = ctypes.CDLL("libcuda.so.1")
+
+    def write(self, name: str, data: bytes) -> None:
+        """Copy to the front of a buffer."""
+        address, size = self._runtime.region(name)
+        if len(data) > size:
+            raise ValueError(f"`{name}` has {size} bytes, {len(data)} were given")
+        self._check(self._driver.cuMemcpyHtoD_v2(ctypes.c_uint64(address), data, len(data)))
+
+    def read(self, name: str) -> bytes:
+        """A buffer's bytes."""
+        address, size = self._runtime.region(name)
+        data = ctypes.create_string_buffer(size)
+        self._check(self._driver.cuMemcpyDtoH_v2(data, ctypes.c_uint64(address), size))
+        return data.raw
+
+    def run(self, program: str, env: dict[str, int]) -> None:
+        """Run a program and wait."""
+        self._runtime.run(program, env)
+
+    def _check(self, status: int) -> None:
+        if status:
+            raise RuntimeError(f"CUDA error {status}")
+
+
+def drawn(
+    buffer: Buffer, session: Session, rng: np.random.Generator
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.generic]]":
+    """Values for an input within its domain; small ones where it declares none."""
+    manifest = session.manifest
+    upper = upper_bounds(manifest)
+    shape = extents(buffer.shape, upper)
+    dtype = NUMPY_DTYPES[buffer.dtype]
+    if dtype.kind in {"f", "V"}:
+        return rng.standard_normal(shape).astype(np.float32).astype(dtype)
+    low, high = 0, 3
+    if buffer.domain is not None:
+        limits = limits_of(buffer.domain, manifest, session.capacity, upper)
+        low = int(limits.low or 0)
+        high = int(limits.high if limits.high is not None else low + 3)
+    values = rng.integers(low, high, shape, endpoint=True)
+    return (np.sort(values) if buffer.domain and buffer.domain.monotone else values).astype(dtype)
+
+
+def steps(manifest: Manifest, session: Session, rng: np.random.Generator) -> Iterator[tuple]:
+    """Programs a caller drives, each with some assignments of the vars it reads."""
+    for _ in range(ROUNDS):
+        for name, program in sorted(manifest.programs.items()):
+            if not (program.once or program.derive):
+                reads = session.reads(name)
+                yield name, {v: int(rng.integers(1, manifest.vars[v].max + 1)) for v in reads}
+
+
+def compare(parts: Parts, weights: list[str], scratch: Path) -> list[str]:
+    """What differs, program by program."""
+    rng = np.random.default_rng(7)
+    differences: list[str] = []
+    manifest = parts.manifest
+    options = {"checkpoint": weights[0]} if weights else {}
+    with load(parts, device="cuda", **options) as session:
+        reference = Reference(parts, weights, scratch)
+        written = [n for n, b in manifest.buffers.items() if b.kind in {"input", "inout"}]
+        read = [n for n, b in manifest.buffers.items() if b.kind in {"output", "inout"}]
+        for program, env in steps(manifest, session, rng):
+            for name in written:
+                data = drawn(manifest.buffers[name], session, rng)
+                session.write(name, data)
+                reference.write(name, data.tobytes())
+            session.run(program, **env)
+            reference.run(program, {**dict.fromkeys(manifest.vars, 1), **env})
+            differences += [
+                f"{program} {env}: `{name}`"
+                for name in read
+                if session.read(name).tobytes() != reference.read(name)
+            ]
+    return differences
+
+
+def toy(folder: Path) -> Parts:
+    """The toy model of the tests, compiled for this GPU."""
+    root = Path(__file__).resolve().parent.parent / "tests"
+    sys.path.insert(0, str(root))
+    from gpu_kernels import compiled, package  # noqa: PLC0415 - only where there is a GPU
+    from runtime_toy import toy_manifest  # noqa: PLC0415 - as above
+
+    source = (root / "gpu" / "toy.cu").read_text()
+    return package(
+        folder,
+        lambda table: replace(toy_manifest("0" * 64), modules=table),
+        toy=compiled(source, "sm_90a"),
+    )
+
+
+def main() -> int:
+    """Compare what the command line names."""
+    with tempfile.TemporaryDirectory() as scratch:
+        parts = read_package(Path(sys.argv[1])) if len(sys.argv) > 1 else toy(Path(scratch))
+        differences = compare(parts, sys.argv[2:], Path(scratch))
+    print(json.dumps({"model": parts.manifest.model, "differences": differences}, indent=1))
+    return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,251 @@
+"""The toy model on the CUDA device over a driver that is as late as a real one may be."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from bedstone.errors import CallerError, CapacityError, DeviceError, KernelError, TargetError
+from bedstone.runtime import load as loading
+from bedstone.runtime.cuda import bindings
+from bedstone.runtime.generate import Generator
+from bedstone.runtime.load import load
+from bedstone.spec.manifest import HostTensor, State
+from cuda_fake import Driver
+from cuda_toy import MODULE, kv, toy_code, toy_cuda_parts
+from runtime_toy import CONTEXT, PAGE, VOCAB, expected
+
+PROMPT = [5, 11, 2, 40, 7, 1, 31, 8, 3, 9, 21]
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    driver = Driver({MODULE: toy_code()})
+    monkeypatch.setattr(loading, "open_driver", lambda _ordinal: driver)
+    return driver
+
+
+@pytest.fixture
+def session(driver, tmp_path):
+    with load(toy_cuda_parts(tmp_path), device="cuda") as session:
+        yield session
+    assert driver.leaks() == set()
+    assert driver.closed
+
+
+def test_prompt_and_steps_agree_with_the_sum(session):
+    assert list(Generator(session).generate(PROMPT, 12)) == expected(PROMPT, 12)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 8])
+def test_any_chunking_and_order_of_pages(session, chunk):
+    order = [7, 2, 9, 0, 5, 4, 1, 3, 8, 6]
+    generator = Generator(session, pages=order)
+    assert generator.prefill(PROMPT, chunk) == expected(PROMPT, 1)[0]
+    slots = [order[at // PAGE] * PAGE + at % PAGE for at in range(len(PROMPT))]
+    assert kv(session)[slots].tolist() == PROMPT
+
+
+def test_a_chain_is_recorded_once_and_a_step_is_one_call(session, driver):
+    list(Generator(session).generate(PROMPT, 20))
+    assert driver.calls["instantiate"] == 1
+    assert driver.calls["launch_graph"] == 19
+
+
+def test_many_steps_are_enqueued_before_one_is_waited_for(session, driver):
+    generator = Generator(session)
+    first = generator.prefill(PROMPT)
+    before = len(driver.names())
+    run = session.start("chained", 9, ["next"])
+    assert driver.calls["launch_graph"] == 9
+    assert len(driver.names()) == before
+    assert [first, *run.wait()[0].ravel().tolist()] == expected(PROMPT, 10)
+
+
+def test_runs_are_read_in_any_order(session):
+    generator = Generator(session)
+    first = generator.prefill(PROMPT)
+    runs = [session.start("chained", 2, ["next", "error"]) for _ in range(5)]
+    found = {at: runs[at].wait()[0].ravel().tolist() for at in (3, 0, 4, 2, 1)}
+    tokens = [token for at in range(5) for token in found[at]]
+    assert [first, *tokens] == expected(PROMPT, 11)
+
+
+def test_more_steps_than_a_ring_has_rows(session, monkeypatch):
+    generator = Generator(session)
+    monkeypatch.setattr("bedstone.runtime.cuda.ring._RING_BYTES", 64)
+    monkeypatch.setattr("bedstone.runtime.cuda.ring._LEAST_ROWS", 4)
+    first = generator.prefill(PROMPT)
+    early = session.start("chained", 3, ["next"])
+    late = session.start("chained", 11, ["next"])
+    tokens = [*early.wait()[0].ravel().tolist(), *late.wait()[0].ravel().tolist()]
+    assert [first, *tokens] == expected(PROMPT, 15)
+
+
+def test_a_stopped_stream_goes_on_where_it_was_read(session):
+    tokens = expected(PROMPT, 4)
+    generator = Generator(session)
+    assert list(generator.generate(PROMPT, 20, {tokens[3]})) == tokens[:3]
+    history = [*PROMPT, *tokens[:3]]
+    assert generator.length == len(history)
+    history = [*history, tokens[3], 8]
+    assert generator.prefill([tokens[3], 8]) == expected(history, 1)[0]
+    assert generator.step() == expected(history, 2)[1]
+
+
+def test_a_caller_that_leaves_early_goes_on_as_well(session):
+    generator = Generator(session)
+    stream = generator.generate(PROMPT, 20)
+    taken = [next(stream) for _ in range(3)]
+    stream.close()
+    assert taken == expected(PROMPT, 3)
+    assert generator.step() == expected(PROMPT, 4)[3]
+
+
+def test_the_context_bounds_what_runs_ahead(session, driver):
+    room = CONTEXT - len(PROMPT) + 1
+    assert list(Generator(session).generate(PROMPT, 1000)) == expected(PROMPT, room)
+    assert driver.calls["launch_graph"] == room - 1
+
+
+def test_a_broken_step_says_which(session):
+    generator = Generator(session)
+    with pytest.raises(DeviceError, match="non-finite logits at step 2"):
+        list(generator.generate([12, 12], 9))
+    generator.reset()
+    assert generator.prefill([3]) == 3
+
+
+def test_what_a_step_writes_is_one_copy(session, driver):
+    session.write("token", np.array([1], np.int32))
+    session.write("position", np.array([0], np.int32))
+    session.write("slot", np.array([0], np.int32))
+    session.run("decode")
+    before = driver.calls["copy_in"]
+    session.write("token", np.array([2], np.int32))
+    session.write("position", np.array([1], np.int32))
+    session.write("slot", np.array([1], np.int32))
+    session.run("decode")
+    assert driver.calls["copy_in"] == before + 1
+    session.run("decode")
+    assert driver.calls["copy_in"] == before + 1
+
+
+def test_the_host_may_write_on_while_steps_are_under_way(session):
+    """Each run sees the token written before it, though none has run yet."""
+    runs = []
+    session.write("pages", np.arange(10, dtype=np.int32)[None])
+    for at, token in enumerate(PROMPT):
+        for name, value in (("token", token), ("position", at), ("slot", at)):
+            session.write(name, np.array([value], np.int32))
+        runs.append(session.start("decode", 1, ["next"]))
+    found = [int(run.wait()[0][0, 0]) for run in runs]
+    assert found == [sum(PROMPT[: at + 1]) % VOCAB for at in range(len(PROMPT))]
+
+
+def test_inputs_read_back_as_written(session):
+    session.write("token", np.arange(8, dtype=np.int32))
+    session.write("token", np.array([90, 91], np.int32))
+    assert session.region("token").view(np.int32).tolist() == [90, 91, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_rewritten_capture_launches_what_the_vars_say(session, driver):
+    for rows in (8, 3, 8, 1):
+        session.write("slot", np.arange(8, dtype=np.int32))
+        session.run("prefill", tokens=rows)
+    stores = [launch.grid for launch in driver.launched if launch.name == "store"]
+    assert stores == [(8, 1, 1), (3, 1, 1), (8, 1, 1), (1, 1, 1)]
+    assert "instantiate" not in driver.calls
+
+
+def test_threads_take_turns(session):
+    generator = Generator(session)
+    first = generator.prefill(PROMPT)
+    found = []
+
+    def step():
+        found.append(int(session.repeat("chained", 1, ["next"])[0][0, 0]))
+
+    threads = [threading.Thread(target=step) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted([first, *found]) == sorted(expected(PROMPT, 7))
+
+
+def test_a_fault_names_the_program(session, driver):
+    driver.refuse["cuEventSynchronize"] = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(DeviceError, match=r"program `decode`: .* `CUDA_ERROR_ILLEGAL_ADDRESS`"):
+        session.run("decode")
+    driver.refuse.clear()
+
+
+def test_a_refused_launch_ends_its_recording(session, driver):
+    driver.refuse["launch"] = 9
+    with pytest.raises(DeviceError, match=r"launch #0 \(`store`\) was refused with CUDA error 9"):
+        session.run("decode")
+    driver.refuse.clear()
+    assert driver.recording is None
+    generator = Generator(session)
+    assert list(generator.generate(PROMPT, 5)) == expected(PROMPT, 5)
+
+
+def test_outputs_of_a_run_nobody_waited_for_are_forgotten_safely(session):
+    generator = Generator(session)
+    generator.prefill(PROMPT)
+    for _ in range(3):
+        session.start("chained", 2, ["next"])
+    assert generator.prefill([4]) == expected([*PROMPT, 4], 1)[0]
+
+
+def test_memory_that_is_not_there_is_a_matter_of_capacity(driver, tmp_path):
+    driver.capacity = 1000
+    with pytest.raises(
+        CapacityError, match=r"are not to be had: [0-9]+ bytes of device memory are left"
+    ):
+        load(toy_cuda_parts(tmp_path), device="cuda")
+    assert driver.closed
+    assert driver.leaks() == set()
+
+
+def test_states_too_large_are_a_matter_of_capacity(driver, tmp_path):
+    driver.capacity = 100_000
+    with pytest.raises(CapacityError, match="bytes of states are not to be had"):
+        load(toy_cuda_parts(tmp_path), device="cuda", tokens=20_000)
+    assert driver.leaks() == set()
+
+
+def test_a_package_for_another_gpu_says_so(driver, tmp_path):
+    driver.code = {}
+    with pytest.raises(TargetError, match=r"none of the module's code is for GPU `Fake` .* 9\.0"):
+        load(toy_cuda_parts(tmp_path), device="cuda")
+    assert driver.leaks() == set()
+
+
+def test_a_kernel_of_another_abi_shows_both_layouts(driver, tmp_path):
+    code = toy_code()
+    code["part"].sizes = (8, 8, 8, 8, 4, 8)
+    driver.code = {MODULE: code}
+    with pytest.raises(
+        KernelError,
+        match=r"op `part` launch #0: .* passes \[8, 8, 8, 8, 4, 4\] bytes, the kernel takes "
+        r"\[8, 8, 8, 8, 4, 8\] bytes",
+    ):
+        load(toy_cuda_parts(tmp_path), device="cuda")
+
+
+def test_a_state_of_another_engine_is_refused(driver, tmp_path):
+    states = {"kv": State(host=HostTensor("i64", (0,), (1,)))}
+    with pytest.raises(CallerError, match="state `kv` belongs to an outer engine"):
+        load(toy_cuda_parts(tmp_path, states=states), device="cuda")
+    assert not driver.live
+
+
+def test_without_the_bindings_the_device_says_what_to_install(monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(bindings, "import_module", missing)
+    with pytest.raises(TargetError, match=r"`cuda-bindings`: install it with .*bedstone\[cuda\]"):
+        bindings.open_driver(0)
