@@ -120,9 +120,46 @@ def test_tokens_outside_the_vocabulary_are_refused(session):
         Generator(session).prefill([1, VOCAB])
 
 
-def test_an_empty_prompt_is_refused(session):
+@pytest.mark.parametrize("prompt", [[], np.array([], np.int64), ""])
+def test_an_empty_prompt_is_refused(session, prompt):
     with pytest.raises(CallerError, match="the prompt is empty"):
-        Generator(session).prefill([])
+        Generator(session).prefill(prompt)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ([1.5], "a prompt is a sequence of token ids: 'float'"),
+        ("ab", "a prompt is a sequence of token ids: 'str'"),
+        (5, "a prompt is a sequence of token ids: 'int'"),
+        ([2**40], "input `token` takes i32: .*1099511627776"),
+    ],
+)
+def test_a_prompt_is_token_ids(session, prompt, message):
+    with pytest.raises(CallerError, match=message):
+        Generator(session).prefill(prompt)
+
+
+def test_a_prompt_may_be_an_array(session):
+    assert Generator(session).prefill(np.array(PROMPT)) == expected(PROMPT, 1)[0]
+
+
+def test_a_generation_ends_where_another_begins(session):
+    first = session.generate(PROMPT, 9)
+    made = [next(first), next(first)]
+    second = session.generate([4, 4], 9)
+    made.append(next(first))
+    assert made == expected(PROMPT, 3)
+    assert next(second) == 8
+    with pytest.raises(CallerError, match="another generation began"):
+        list(first)
+    assert list(second) == expected([4, 4], 9)[1:]
+
+
+def test_generations_may_be_made_first_and_run_later(session):
+    prompts = [PROMPT, [4, 4], [1]]
+    waiting = [session.generate(prompt, 4) for prompt in prompts]
+    assert [list(each) for each in waiting] == [expected(prompt, 4) for prompt in prompts]
 
 
 def test_steps_need_a_prompt(session):

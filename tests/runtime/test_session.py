@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, CapacityError
 from bedstone.runtime.arrays import NUMPY_DTYPES
 from bedstone.runtime.domain import Limits, require_inside
 from bedstone.runtime.load import Parts, load
@@ -155,6 +155,20 @@ def test_a_bound_that_reads_vars_is_taken_at_the_call_s(floats):
         floats.write("x", np.array([5.5], np.float32), n=3)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n": 9}, r"input `x`: var `n` = 9 outside declared \[1, 8\]"),
+        ({"n": 0}, r"input `x`: var `n` = 0 outside declared \[1, 8\]"),
+        ({"n": 2.0}, r"input `x`: var `n` is 2.0, expected an integer"),
+        ({"m": 1}, r"input `x`: the manifest declares no var `m`"),
+    ],
+)
+def test_a_var_out_of_range_widens_no_bound(floats, given, message):
+    with pytest.raises(CallerError, match=message):
+        floats.write("x", np.array([10.5], np.float32), **given)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1.75])
 def test_what_is_no_number_is_in_no_domain(floats, value):
     with pytest.raises(CallerError, match=rf"element 1 is {value}: expected -1.5 to 10"):
@@ -167,6 +181,14 @@ def test_collected_runs_match_single_ones(floats):
     (after,) = floats.repeat("run", 5, ["y"], n=8)
     assert after.tolist() == [[2.0 * (i + 1)] * 8 for i in range(5)]
     assert floats.read("y").tolist() == after[-1].tolist()
+
+
+def test_runs_that_cannot_be_collected_are_refused(floats):
+    with pytest.raises(CallerError, match="`times` is 0, expected 1 at least"):
+        floats.repeat("run", 0, ["y"], n=8)
+    for times in (2**50, 2**70):
+        with pytest.raises(CapacityError, match=f"no memory for {times} times 32 bytes"):
+            floats.repeat("run", times, ["y"], n=8)
 
 
 def test_every_element_type_has_its_size():

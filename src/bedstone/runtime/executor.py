@@ -13,13 +13,13 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.errors import CallerError, DeviceError
+from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.arrays import NUMPY_DTYPES
 from bedstone.runtime.device import Device, Memory, Pending, Tap
 from bedstone.runtime.domain import Limits, limits_of, require_inside
 from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
-from bedstone.runtime.program import LoadedProgram
+from bedstone.runtime.program import LoadedProgram, require_declared, require_value
 from bedstone.spec.expr import reads
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
 from bedstone.verify import Verified
@@ -92,6 +92,7 @@ class Executor:
         }
         self._lock = threading.RLock()
         self._closed = False
+        self._turn = 0
 
     @property
     def manifest(self) -> Manifest:
@@ -125,13 +126,14 @@ class Executor:
         `vars` are those of the call the data is for, where the buffer's domain depends on them;
         one that is not given counts at its maximum.
 
-        Raises `CallerError`: the buffer takes no input, or the data is too long, of another element
-        type or outside the domain.
+        Raises `CallerError`: the buffer takes no input, the data is too long, of another element
+        type or outside the domain, or a var is.
         """
         port = self._named(buffer, _WRITTEN)
         array = _elements(buffer, data, port)
+        call_vars = self._call_vars(f"input `{buffer}`", vars)
         if port.domain is not None:
-            limits = port.limits or self._limits(port.domain, {**self._upper, **vars})
+            limits = port.limits or self._limits(port.domain, {**self._upper, **call_vars})
             require_inside(buffer, array, limits)
         with self._lock:
             self._require_open()
@@ -198,9 +200,14 @@ class Executor:
         """As `repeat`, but what is asked of the session next does not wait for these runs to end.
 
         A run, a write or a read that follows is after them all the same.
+
+        Raises `CallerError`: `times` is below 1, or what `run` raises.
+        Raises `CapacityError`: the host has no memory for what is collected.
         """
+        if times < 1:
+            raise CallerError(f"program `{program}`: `times` is {times}, expected 1 at least")
         ports = [self._named(name, _READ) for name in collect]
-        sinks = [np.zeros((times, port.memory.nbytes), np.uint8) for port in ports]
+        sinks = [_sink(times, port.memory.nbytes) for port in ports]
         taps = [
             Tap(port.memory.address, sink.ctypes.data, port.memory.nbytes)
             for port, sink in zip(ports, sinks, strict=True)
@@ -214,6 +221,19 @@ class Executor:
             capture = self._program(program).capture(vars)
             pending = self._device.replay(capture, times, taps)
         return Run(program, pending, outputs, self._lock)
+
+    def begin(self) -> int:
+        """The turn of a sequence that takes the states for itself; it ends the turns before it."""
+        with self._lock:
+            self._turn += 1
+            return self._turn
+
+    def require_turn(self, turn: int) -> None:
+        """Accept the last turn that began; the states of any other are gone: a `CallerError`."""
+        if turn != self._turn:
+            raise CallerError(
+                "another generation began and took the session's states: one goes on at a time"
+            )
 
     def reads(self, program: str) -> tuple[str, ...]:
         """The vars a program reads, in name order; a run must give them."""
@@ -231,6 +251,13 @@ class Executor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _call_vars(self, where: str, given: Mapping[str, int]) -> dict[str, int]:
+        declared = self.manifest.vars
+        require_declared(where, given, declared)
+        return {
+            name: require_value(where, name, value, declared[name]) for name, value in given.items()
+        }
 
     def _program(self, name: str) -> LoadedProgram:
         loaded = self._programs.get(name)
@@ -279,6 +306,13 @@ class Executor:
 
 def _is_port(kind: BufferKind) -> bool:
     return kind in _WRITTEN or kind in _READ
+
+
+def _sink(times: int, nbytes: int) -> NDArray[np.uint8]:
+    try:
+        return np.zeros((times, nbytes), np.uint8)
+    except (MemoryError, ValueError) as error:
+        raise CapacityError(f"the host has no memory for {times} times {nbytes} bytes") from error
 
 
 def _depends(domain: Domain) -> bool:

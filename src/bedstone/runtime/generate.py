@@ -9,6 +9,7 @@ works apart from the host is given a chain's next steps before the last one's to
 from collections import abc, deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Literal
 
 import numpy as np
@@ -54,7 +55,8 @@ class Generator:
         self.reset()
 
     def reset(self) -> None:
-        """Begin a new sequence."""
+        """Begin a new sequence; one that another generator was at ends."""
+        self._turn = self._session.begin()
         self.length = 0
         self._made = 0
         self._last: int | None = None
@@ -72,8 +74,7 @@ class Generator:
 
         Raises `CapacityError`: the sequence would be longer than `limit`; nothing ran.
         """
-        if not tokens:
-            raise CallerError("the prompt is empty: expected one token at least")
+        tokens = _ids(tokens)
         if self.length + len(tokens) > self.limit:
             already = f" after {self.length} others" if self.length else ""
             raise CapacityError(
@@ -133,6 +134,7 @@ class Generator:
 
     def _feed(self, shape: Shape, tokens: Sequence[int]) -> None:
         """Run one call that takes `tokens` from the host."""
+        self._session.require_turn(self._turn)
         feed = Feed(tokens, self.length, self._lease)
         for buffer, values in call_inputs(self._roles[shape.program], feed):
             self._session.write(buffer, values)
@@ -182,6 +184,7 @@ class Generator:
 
     def _start(self, program: Shape | Chain, count: int, rows: int, already: int = 0) -> _Flight:
         """Start runs, `already` rows after those that have been read."""
+        self._session.require_turn(self._turn)
         outputs = [program.emits.buffer if program.emits else None, program.error]
         collect = tuple(name for name in outputs if name is not None)
         longest = self.length + already + rows
@@ -233,6 +236,20 @@ class Generator:
         if self._last is None:
             raise CallerError("no token to go on from: prefill a prompt first")
         return self._last
+
+
+def _ids(tokens: Sequence[int]) -> list[int]:
+    """A prompt as plain integers, whatever kind of sequence it came as.
+
+    Raises `CallerError`: it is empty, or holds something else.
+    """
+    try:
+        ids = [index(token) for token in tokens]
+    except TypeError as error:
+        raise CallerError(f"a prompt is a sequence of token ids: {error}") from error
+    if not ids:
+        raise CallerError("the prompt is empty: expected one token at least")
+    return ids
 
 
 def _programs(protocol: Protocol) -> tuple[Shape, Shape]:

@@ -65,9 +65,19 @@ def input_roles(protocol: Protocol, shape: Shape) -> tuple[Role, ...]:
 
 
 def call_inputs(roles: Sequence[Role], feed: Feed) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Each input buffer with the elements that go to its front."""
+    """Each input buffer with the elements that go to its front.
+
+    Raises `CallerError`: a value is one that the buffer's type cannot hold.
+    """
     for role in roles:
-        yield role.buffer, np.array(_FILLED[role.fill](role, feed), NUMPY_DTYPES[role.dtype])
+        yield role.buffer, _array(role, _FILLED[role.fill](role, feed))
+
+
+def _array(role: Role, values: Values) -> NDArray[np.generic]:
+    try:
+        return np.array(values, NUMPY_DTYPES[role.dtype])
+    except OverflowError as error:
+        raise CallerError(f"input `{role.buffer}` takes {role.dtype}: {error}") from error
 
 
 def table_inputs(protocol: Protocol, lease: Lease) -> Iterator[tuple[str, NDArray[np.generic]]]:

@@ -1,6 +1,6 @@
 """A program ready to run: its captures, and the vars they are for."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import SupportsIndex
 
 from bedstone.errors import CallerError
@@ -32,9 +32,10 @@ class LoadedProgram:
 
         Raises `CallerError`: a var it reads is missing or out of range, or one is not declared.
         """
-        key = tuple(self._value(name, given) for name in self.reads)
+        where = f"program `{self.name}`"
+        key = tuple(self._value(where, name, given) for name in self.reads)
         if len(given) > len(key):
-            self._require_declared(given)
+            require_declared(where, given, self._declared)
         found = self._captures.get(key)
         return found if found is not None else self._captured(key)
 
@@ -50,26 +51,31 @@ class LoadedProgram:
     def _oldest(self) -> Capture:
         return self._captures.pop(next(iter(self._captures)))
 
-    def _value(self, name: str, given: Mapping[str, int]) -> int:
+    def _value(self, where: str, name: str, given: Mapping[str, int]) -> int:
         value = given.get(name)
         if value is None:
             raise CallerError(
-                f"program `{self.name}`: var `{name}` not provided; it reads "
+                f"{where}: var `{name}` not provided; it reads "
                 + ", ".join(f"`{read}`" for read in self.reads)
             )
-        # True and 3.0 would pass as numbers; numpy's integers are integers
-        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-            raise CallerError(
-                f"program `{self.name}`: var `{name}` is {value!r}, expected an integer"
-            )
-        if not 1 <= value <= self._declared[name].max:
-            raise CallerError(
-                f"program `{self.name}`: var `{name}` = {value} outside declared "
-                f"[1, {self._declared[name].max}]"
-            )
-        return int(value)
+        return require_value(where, name, value, self._declared[name])
 
-    def _require_declared(self, given: Mapping[str, int]) -> None:
-        for name in given:
-            if name not in self._declared:
-                raise CallerError(f"program `{self.name}`: the manifest declares no var `{name}`")
+
+def require_value(where: str, name: str, value: int, declared: Var) -> int:
+    """The value that a caller gives a var.
+
+    Raises `CallerError`: it is no integer, or outside what the var declares.
+    """
+    # True and 3.0 would pass as numbers; numpy's integers are integers
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise CallerError(f"{where}: var `{name}` is {value!r}, expected an integer")
+    if not 1 <= value <= declared.max:
+        raise CallerError(f"{where}: var `{name}` = {value} outside declared [1, {declared.max}]")
+    return int(value)
+
+
+def require_declared(where: str, given: Iterable[str], declared: Container[str]) -> None:
+    """Accept names of vars that the manifest declares; another is a `CallerError`."""
+    for name in given:
+        if name not in declared:
+            raise CallerError(f"{where}: the manifest declares no var `{name}`")

@@ -14,7 +14,8 @@ class Session(Executor):
     ) -> Iterator[int]:
         """The tokens that follow `prompt`, a sequence of its own, greedily.
 
-        At most `max_tokens` come; a token of `stop_ids` ends them and is not among them. A prompt
+        At most `max_tokens` come; a token of `stop_ids` ends them and is not among them. The
+        sequence begins with the first token asked for, and ends where another one begins. A prompt
         that no sequence can hold is a `CapacityError`, logits that are not finite a `DeviceError`.
         """
-        return Generator(self).generate(prompt, max_tokens, stop_ids)
+        yield from Generator(self).generate(prompt, max_tokens, stop_ids)
