@@ -14,7 +14,7 @@ from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import KernelSet
 from bedstone.models import step_graph
 from bedstone.spec.codec import parse, serialize
-from bedstone.spec.manifest import BufArg, Manifest, Module
+from bedstone.spec.manifest import BufArg, Manifest, Module, Segment
 from bedstone.verify import check, verify
 from bedstone.verify.protocol import protocol
 
@@ -71,7 +71,7 @@ def emission(config=LLAMA, matrix="q4_0", vector="f32", numerics="quantized", he
             row_param="tokens" if form == "chunk" else None,
         )
         forms.append(plan(graph, numerics=numerics, shim=CpuShim(KERNELS), held=held))
-    own = {name: f"own.{name}" for schedule in forms for name in schedule.consts}
+    own = {n: (Segment(f"own.{n}"),) for schedule in forms for n in schedule.consts}
     return emit(Forms(*forms), Naming("tiny", config.vocab, config.context, own), KERNELS)
 
 
@@ -158,6 +158,6 @@ def test_a_kernel_the_set_lacks_is_named():
     fewer = KernelSet("few", {k: v for k, v in KERNELS.kernels.items() if k != "argmax"})
     graph = step_graph(LLAMA, "decode", formats=Formats("f32", "f32"), rows=1, capacity=80)
     schedule = plan(graph, numerics="precise", shim=CpuShim(KERNELS))
-    own = {name: name for name in schedule.consts}
+    own = {name: (Segment(name),) for name in schedule.consts}
     with pytest.raises(CallerError, match="`argmax` is not in the set `few`"):
         emit(Forms(schedule, schedule), Naming("tiny", 96, 80, own), fewer)

@@ -1,40 +1,41 @@
 """Schedules to a v7 manifest: buffers, states, ops and programs of one model on one target.
 
-Programs: `prefill` feeds any number of rows of one sequence, `decode` one row, `decode_chain` one
-row whose token, position and slot the step before it left on the device. `derive` casts the vectors
-a kernel reads as f32; `rotations` fills the rope tables once.
+Programs: `prefill` feeds any number of rows of one sequence, `decode` one row, `decode_many` one
+row of each of several sequences; `decode_chain` and `decode_many_chain` do so with the tokens,
+positions and slots that the step before left on the device. `derive` casts the constants that
+kernels read as f32; `rotations` fills the rope tables once.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from bedstone.build.operand import (
-    Frequencies,
-    Int,
-    Operand,
-    Operands,
-    Real,
-    Role,
-    Whole,
-)
+from bedstone.build.operand import Frequencies, Int, Operand, Operands, Real, Role, Whole
 from bedstone.build.operands import operands
 from bedstone.build.ops import OpTable, Place, Sizes
-from bedstone.build.placement import Placement, Workspace
+from bedstone.build.placement import Placement, Workspace, state_of
+from bedstone.build.protocol import (
+    CHAIN_ROLES,
+    GROUPS_VAR,
+    HOST_ROLES,
+    LENGTH_VAR,
+    PAGE,
+    ROWS_VAR,
+    Served,
+    protocol_buffers,
+)
+from bedstone.build.weights import WeightTable
 from bedstone.errors import CallerError
-from bedstone.graph.step import Const, RopeTable
+from bedstone.graph.step import RopeTable, Table
 from bedstone.lane.entries import entry
 from bedstone.lane.schedule import Schedule
 from bedstone.library.kernel import Kernel, KernelSet
-from bedstone.spec.dtype import FORMATS, DType
 from bedstone.spec.manifest import (
     Arg,
     Batch,
     BufArg,
     Buffer,
     Call,
-    Dim,
-    Domain,
     Manifest,
     Module,
     Program,
@@ -43,31 +44,7 @@ from bedstone.spec.manifest import (
     Var,
 )
 
-PAGE = 32
-"""Tokens of a page. The attention kernels walk positions in tiles that divide it."""
-
-ROWS_VAR = "tokens"
-GROUPS_VAR = "seqs"
-
 T = TypeVar("T")
-
-_HOST_ROLES: dict[Role, str] = {
-    "token": "token",
-    "position": "position",
-    "slot": "slot",
-    "pages": "pages",
-    "next": "next",
-    "error": "error",
-    "chain.token": "chain.token",
-    "chain.position": "chain.position",
-    "chain.slot": "chain.slot",
-    "run": "run",
-}
-_CHAIN_ROLES: dict[Role, str] = _HOST_ROLES | {
-    "token": "chain.token",
-    "position": "chain.position",
-    "slot": "chain.slot",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +61,20 @@ class Forms:
 
     decode: Schedule
     chunk: Schedule
+    batch: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What the manifest takes from the model: its name, context and the checkpoint's own names.
+    """What the manifest takes from the model: its name, context and the checkpoint's own tensors.
 
-    `own` maps a constant's canonical name to the checkpoint's; `vocab` bounds token ids.
+    `binds` maps a constant's canonical name to the rows it is made of; `vocab` bounds token ids.
     """
 
     model: str
     vocab: int
     context: int
-    own: Mapping[str, str]
+    binds: Mapping[str, tuple[Segment, ...]]
 
 
 def emit(forms: Forms, naming: Naming, kernels: KernelSet) -> Emission:
@@ -104,59 +82,64 @@ def emit(forms: Forms, naming: Naming, kernels: KernelSet) -> Emission:
 
     Raises `CallerError`: a launch names a kernel that `kernels` does not hold.
     """
-    emitter = _Emitter(kernels, naming)
-    chunk, decode = forms.chunk, forms.decode
+    emitter = _Emitter(kernels, naming, forms)
+    emitter.declare(forms.chunk)
+    emitter.declare(forms.decode)
     programs = {
-        "prefill": Program(
-            emitter.calls(chunk, ROWS_VAR, _HOST_ROLES), Batch(groups=1, rows=ROWS_VAR)
-        ),
+        "prefill": emitter.prefill(),
         "decode": Program(
-            emitter.calls(decode, None, _HOST_ROLES), Batch(groups=1, rows=1), graph=True
+            emitter.calls(forms.decode, HOST_ROLES), Batch(groups=1, rows=1), graph=True
         ),
-        "decode_chain": Program(emitter.calls(decode, None, _CHAIN_ROLES)),
+        "decode_chain": Program(emitter.calls(forms.decode, CHAIN_ROLES)),
     }
-    for schedule in (chunk, decode):
-        emitter.declare(schedule)
-    if emitter.derived:
-        programs["derive"] = Program(tuple(emitter.derived), derive=True)
-    if emitter.rotations:
-        programs["rotations"] = Program(tuple(emitter.rotations), once=True)
-    return emitter.emission(programs, chunk.rows)
+    if forms.batch is not None:
+        emitter.declare(forms.batch)
+        shape = Batch(groups=forms.batch.rows, rows=1)
+        calls = emitter.calls(forms.batch, HOST_ROLES)
+        programs["decode_many"] = Program(calls, shape, graph=True)
+        programs["decode_many_chain"] = Program(emitter.calls(forms.batch, CHAIN_ROLES))
+    return emitter.emission(programs)
 
 
 class _Emitter:
     """What the programs of one manifest share while it is put together."""
 
-    def __init__(self, kernels: KernelSet, naming: Naming) -> None:
+    def __init__(self, kernels: KernelSet, naming: Naming, forms: Forms) -> None:
         self.kernels = kernels
         self.naming = naming
+        self.forms = forms
+        groups = 1 if forms.batch is None else forms.batch.rows
+        self.served = Served(naming.vocab, naming.context, groups)
         self.table = OpTable()
         self.workspace = Workspace()
+        self.weights = WeightTable(naming.binds)
         self.buffers: dict[str, Buffer] = {}
         self.states: dict[str, State] = {}
-        self.derived: list[Call] = []
         self.rotations: list[Call] = []
 
     @property
-    def pages_width(self) -> int:
-        """Pages of the longest sequence."""
-        return -(-self.naming.context // PAGE)
+    def _measures(self) -> bool:
+        """Whether a chunk's launches take as many rows as its sequence is long."""
+        return any(buffer.live is not None for buffer in self.forms.chunk.buffers.values())
 
-    @property
-    def positions(self) -> int:
-        """Positions of as many pages: what a chain, which stops for no context, can reach."""
-        return self.pages_width * PAGE
+    def prefill(self) -> Program:
+        """The program of a chunk."""
+        length = LENGTH_VAR if self._measures else None
+        calls = self.calls(self.forms.chunk, HOST_ROLES)
+        return Program(calls, Batch(groups=1, rows=ROWS_VAR, context=length))
 
-    def calls(
-        self, schedule: Schedule, rows_var: str | None, roles: Mapping[Role, str]
-    ) -> tuple[Call, ...]:
+    def calls(self, schedule: Schedule, roles: Mapping[Role, str]) -> tuple[Call, ...]:
         """One call for each step of `schedule`."""
-        sizes = Sizes(schedule.rows, rows_var, PAGE, self.pages_width)
-        place = Placement(schedule, self.workspace, roles, _outputs(schedule))
+        rows_var = {"chunk": ROWS_VAR, "batch": GROUPS_VAR, "decode": None}[schedule.form]
+        sizes = self._sizes(schedule.rows, rows_var)
+        place = Placement(schedule, self.workspace, roles, _outputs(schedule), self.weights.vectors)
         return tuple(
             self.call(entry(step.launch), operands(step.launch), sizes, place)
             for step in schedule.steps
         )
+
+    def _sizes(self, rows: int, rows_var: str | None) -> Sizes:
+        return Sizes(rows, rows_var, PAGE, self.served.pages_width, LENGTH_VAR)
 
     def call(self, name: str, given: Operands, sizes: Sizes, place: Place) -> Call:
         """A call of the kernel `name`."""
@@ -167,46 +150,23 @@ class _Emitter:
 
     def declare(self, schedule: Schedule) -> None:
         """Add the buffers and states that `schedule` reads and does not compute."""
-        for const in schedule.consts.values():
-            self._const(const)
+        self.weights.declare(schedule)
         for table in schedule.tables.values():
-            self.states[table.name] = State(bytes_per_token=table.width * 4)
+            if not table.scratch:
+                self.states[state_of(table.name, schedule)] = _state(table)
         for rope in schedule.ropes.values():
             self._rotation(rope)
-
-    def _const(self, const: Const) -> None:
-        """A matrix keeps its format; a vector is f32 to the kernels, cast once where it is not."""
-        if const.name in self.buffers:
-            return
-        form = FORMATS[const.format]
-        bind = (Segment(self.naming.own[const.name]),)
-        if len(const.shape) > 1:
-            rows, width = const.shape
-            bytes_a_row = form.row_bytes(width) if form.quantized else width
-            self.buffers[const.name] = Buffer(form.dtype, (rows, bytes_a_row), "weight", bind=bind)
-        elif form.dtype == "f32":
-            self.buffers[const.name] = Buffer("f32", const.shape, "weight", bind=bind)
-        else:
-            self._cast(const, form.dtype, bind)
-
-    def _cast(self, const: Const, dtype: DType, bind: tuple[Segment, ...]) -> None:
-        raw = f"raw.{const.name}"
-        self.buffers[raw] = Buffer(dtype, const.shape, "source", bind=bind)
-        self.buffers[const.name] = Buffer("f32", const.shape, "carry")
-        given: Operands = {"count": Int(const.shape[0])}
-        ends = {"x": raw, "y": const.name}
-        self.derived.append(self._plain(f"cast_{const.format}_f32", given, ends))
 
     def _rotation(self, rope: RopeTable) -> None:
         cos, sin = f"{rope.name}.cos", f"{rope.name}.sin"
         if cos in self.buffers:
             return
         half = len(rope.inv_freq)
-        shape = (self.positions, half)
+        shape = (self.served.positions, half)
         self.buffers |= {name: Buffer("f32", shape, "carry") for name in (cos, sin)}
         given: Operands = {
             "freqs": Frequencies(rope.inv_freq),
-            "capacity": Int(self.positions),
+            "capacity": Int(self.served.positions),
             "half": Int(half),
             "factor": Real(rope.attention_factor),
         }
@@ -215,23 +175,41 @@ class _Emitter:
 
     def _plain(self, name: str, given: Operands, ends: Mapping[str, str]) -> Call:
         """A call outside any step: its buffers are whole manifest buffers."""
-        sizes = Sizes(0, None, PAGE, self.pages_width)
         named = {param: Whole(buffer) for param, buffer in ends.items()}
-        return self.call(name, {**given, **named}, sizes, _place_whole)
+        return self.call(name, {**given, **named}, self._sizes(0, None), _place_whole)
 
-    def emission(self, programs: dict[str, Program], rows: int) -> Emission:
+    def _casts(self) -> tuple[Call, ...]:
+        return tuple(
+            self._plain(
+                cast.entry, {"count": Int(cast.count)}, {"x": cast.source, "y": cast.target}
+            )
+            for cast in self.weights.casts
+        )
+
+    def _vars(self) -> dict[str, Var]:
+        rows = max(self.forms.chunk.rows, self.served.groups)
+        found = {ROWS_VAR: Var(rows, "rows"), GROUPS_VAR: Var(self.served.groups, "groups")}
+        if self._measures:
+            found[LENGTH_VAR] = Var(self.naming.context)
+        return found
+
+    def emission(self, programs: dict[str, Program]) -> Emission:
         """Everything put together."""
-        some_table = min(self.states)
+        casts = self._casts()
+        if casts:
+            programs["derive"] = Program(casts, derive=True)
+        if self.rotations:
+            programs["rotations"] = Program(tuple(self.rotations), once=True)
         buffers = {
+            **self.weights.buffers,
             **self.buffers,
             **self.workspace.buffers(),
-            **_protocol_buffers(self.naming, self.pages_width, some_table),
-            "run": Buffer("i32", (self.positions,), "output"),
+            **protocol_buffers(self.served, self.states),
         }
         labels = self.table.modules
         manifest = Manifest(
             model=self.naming.model,
-            vars={ROWS_VAR: Var(rows, "rows"), GROUPS_VAR: Var(1, "groups")},
+            vars=_sorted(self._vars()),
             states=_sorted(self.states),
             buffers=_sorted(buffers),
             modules={label: Module(label, "") for label in sorted(labels)},
@@ -239,6 +217,13 @@ class _Emitter:
             programs=_sorted(programs),
         )
         return Emission(manifest, {label: labels[label] for label in sorted(labels)})
+
+
+def _state(table: Table) -> State:
+    """Cached rows are paged; what begins with zeros belongs to its sequence whole."""
+    if table.zeros:
+        return State(bytes_per_seq=table.capacity * table.width * 4)
+    return State(bytes_per_token=table.width * 4)
 
 
 def _place_whole(operand: Operand) -> Arg:
@@ -252,27 +237,8 @@ def _outputs(schedule: Schedule) -> dict[str, str]:
     return {name: name for name in schedule.outputs}
 
 
-def _protocol_buffers(naming: Naming, pages_width: int, table: str) -> dict[str, Buffer]:
-    """The buffers a serving loop fills and reads, and what chains one step to the next."""
-    ids = Domain(min=0, max=naming.vocab - 1)
-    reach = Domain(min=0, max=naming.context - 1)
-    rows: tuple[Dim, ...] = (ROWS_VAR,)
-    groups: tuple[Dim, ...] = (GROUPS_VAR,)
-    slots = Domain(index_into=table)
-    pages = Domain(index_into=table, stride=PAGE)
-    return {
-        "token": Buffer("i32", rows, "input", fill="token", domain=ids),
-        "position": Buffer("i32", rows, "input", fill="position", domain=reach),
-        "slot": Buffer("i32", rows, "input", fill="slot", domain=slots),
-        "pages": Buffer("i32", (GROUPS_VAR, pages_width), "input", domain=pages),
-        "next": Buffer("i32", groups, "output", fill="tokens"),
-        "logits": Buffer("f32", (GROUPS_VAR, naming.vocab), "output"),
-        "error": Buffer("i32", (1,), "output", fill="error"),
-        "chain.token": Buffer("i32", (1,), "carry"),
-        "chain.position": Buffer("i32", (1,), "carry"),
-        "chain.slot": Buffer("i32", (1,), "carry"),
-    }
-
-
 def _sorted(items: Mapping[str, T]) -> dict[str, T]:
     return {name: items[name] for name in sorted(items, key=str.encode)}
+
+
+__all__ = ["PAGE", "Emission", "Forms", "Naming", "emit"]

@@ -3,26 +3,31 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from bedstone.lane.launch import Rows
+
 QuantPiece = Literal["codes", "scales", "sums"]
 Role = Literal[
-    "token", "position", "slot", "pages",
+    "token", "position", "slot", "pages", "line",
     "next", "error", "chain.token", "chain.position", "chain.slot", "run",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The f32 or i32 values of a tensor."""
+    """The f32 or i32 values of a tensor, from value `start` of row `row` on."""
 
     tensor: str
+    row: int = 0
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Quant:
-    """One piece of the quantized form of a tensor."""
+    """One piece of the quantized form of a tensor, from row `row` on."""
 
     tensor: str
     piece: QuantPiece
+    row: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +68,16 @@ class Io:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The rows of the launch: `rows` at most, which a param may lower."""
+    """The rows of the launch: at most those given, which a param may lower."""
 
-    rows: int
+    rows: Rows
 
 
 @dataclass(frozen=True, slots=True)
 class Elements:
     """The values of the launch: its rows times `width`."""
 
-    rows: int
+    rows: Rows
     width: int
 
 

@@ -18,6 +18,7 @@ from bedstone.build.operand import (
     Size,
 )
 from bedstone.errors import CallerError
+from bedstone.lane.launch import Rows, Upto
 from bedstone.library.kernel import Extent, Kernel, Param, Shared
 from bedstone.spec.manifest import (
     F32,
@@ -51,12 +52,16 @@ Place = Callable[[Operand], Arg]
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the numbers of a program are: its full row count and the var that lowers it, if any."""
+    """What the numbers of a program are: its full row count and the var that lowers it, if any.
+
+    `length_var` counts the cached positions of the step's sequence.
+    """
 
     rows: int
     rows_var: str | None
     page: int
     pages_width: int
+    length_var: str
 
     def number(self, operand: Operand) -> Expr | float:
         """The value of a scalar operand: a literal, or an expression of the rows var."""
@@ -75,7 +80,9 @@ class Sizes:
             case _:
                 raise CallerError(f"operand `{operand}` is memory, expected a number")
 
-    def _count(self, rows: int) -> int | str:
+    def _count(self, rows: Rows) -> int | str:
+        if isinstance(rows, Upto):
+            return self.length_var
         return rows if self.rows_var is None or rows != self.rows else self.rows_var
 
 

@@ -19,8 +19,8 @@ from bedstone.build.operand import (
     Weight,
 )
 from bedstone.errors import CallerError
+from bedstone.lane.schedule import QBLOCK, Schedule, Slot
 from bedstone.lane.schedule import Buffer as LaneBuffer
-from bedstone.lane.schedule import Schedule, Slot
 from bedstone.spec.dtype import DTYPE_BYTES, DType
 from bedstone.spec.manifest import Arg, BufArg, Buffer, StateArg
 
@@ -51,13 +51,14 @@ class Placement:
     """Places the operands of one program's calls.
 
     `roles` names the buffer that plays each role of the step's protocol, `outputs` the buffers that
-    stand for tensors a caller reads.
+    stand for tensors a caller reads, `constants` those that hold constants as f32.
     """
 
     schedule: Schedule
     workspace: Workspace
     roles: Mapping[Role, str]
     outputs: Mapping[str, str]
+    constants: Mapping[str, str]
 
     def __call__(self, operand: Operand) -> Arg:
         """The argument for a buffer or state operand.
@@ -67,45 +68,57 @@ class Placement:
         """
         match operand:
             case Cache(table):
-                return StateArg(table)
-            case Weight(name) | Vector(name):
-                return BufArg(name)
+                arg: Arg = StateArg(state_of(table, self.schedule))
+            case Weight(name):
+                arg = BufArg(name)
+            case Vector(name):
+                arg = BufArg(self.constants.get(name, name))
             case Rotation(table, of):
-                return BufArg(f"{table}.{of}")
+                arg = BufArg(f"{table}.{of}")
             case Io(role):
-                return BufArg(self.roles[role])
-            case Values(tensor):
-                return self._values(tensor)
-            case Quant(tensor, piece):
-                return self._quant(tensor, piece)
+                arg = BufArg(self.roles[role])
+            case Values():
+                arg = self._values(operand)
+            case Quant():
+                arg = self._quant(operand)
             case _:
                 raise CallerError(f"operand `{operand}` is a number, expected memory")
+        return arg
 
-    def _values(self, tensor: str) -> BufArg:
-        if tensor in self.outputs:
-            return BufArg(self.outputs[tensor])
-        buffer, parent, offset = self._resolve(tensor)
+    def _values(self, operand: Values) -> BufArg:
+        buffer, parent, offset = self._resolve(operand.tensor, operand.row)
+        at = 4 * (offset + operand.start)
         if parent.tensor in self.outputs:
-            return BufArg(self.outputs[parent.tensor], offset * 4)
-        return self.workspace.place(buffer.dtype, _required(parent.f32, tensor), offset * 4)
+            return BufArg(self.outputs[parent.tensor], at)
+        return self.workspace.place(buffer.dtype, _required(parent.f32, operand.tensor), at)
 
-    def _quant(self, tensor: str, piece: str) -> BufArg:
-        _, parent, offset = self._resolve(tensor)
+    def _quant(self, operand: Quant) -> BufArg:
+        own = self.schedule.buffers.get(operand.tensor)
+        buffer, parent, offset = self._resolve(operand.tensor, operand.row)
+        if own is not None and own.quant is not None:
+            parent, offset = own, operand.row * buffer.width
         quant = parent.quant
         if quant is None:
-            raise CallerError(f"tensor `{tensor}` has no quantized form")
+            raise CallerError(f"tensor `{operand.tensor}` has no quantized form")
         slots = {"codes": quant.codes, "scales": quant.scales, "sums": quant.sums}
-        at = offset if piece == "codes" else offset // 32 * 4
-        return self.workspace.place(_PIECE_DTYPE[piece], slots[piece], at)
+        at = offset if operand.piece == "codes" else offset // QBLOCK * 4
+        return self.workspace.place(_PIECE_DTYPE[operand.piece], slots[operand.piece], at)
 
-    def _resolve(self, tensor: str) -> tuple[LaneBuffer, LaneBuffer, int]:
-        """A tensor's record, the record that owns its memory, and the elements between."""
+    def _resolve(self, tensor: str, row: int) -> tuple[LaneBuffer, LaneBuffer, int]:
+        """A tensor's record, the record that owns its memory, and the elements to a row of it."""
         buffer = self.schedule.buffers.get(tensor)
         if buffer is None:
             raise CallerError(f"tensor `{tensor}` has no buffer in the schedule")
+        pitch = buffer.width if buffer.window is None else buffer.window.row
+        offset = buffer.offset + row * pitch
         if buffer.view_of is None:
-            return buffer, buffer, 0
-        return buffer, self.schedule.buffers[buffer.view_of], buffer.offset
+            return buffer, buffer, offset
+        return buffer, self.schedule.buffers[buffer.view_of], offset
+
+
+def state_of(table: str, schedule: Schedule) -> str:
+    """The state that holds a table; a batch's tables end in the number of their sequence."""
+    return table.rpartition(".")[0] if schedule.form == "batch" else table
 
 
 def _required(slot: Slot | None, tensor: str) -> Slot:

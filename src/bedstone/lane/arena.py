@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bedstone.lane.facts import Facts
-from bedstone.lane.launch import Form
+from bedstone.lane.launch import Form, Upto
+from bedstone.lane.layout import View, memory_of
 from bedstone.lane.schedule import QBLOCK, Buffer, QuantSlots, Slot, Step
 from bedstone.lane.touch import touches
-from bedstone.lane.views import View, memory_of
 
 ALIGN = 256
 """Every slot starts on a multiple of this many bytes."""
@@ -43,7 +43,8 @@ def place_buffers(steps: tuple[Step, ...], facts: Facts, views: Mapping[str, Vie
     lives = _lives(steps, facts, views)
     needs = [need for at, span in lives.items() for need in _needs(*at, span, facts)]
     slots = _packed(needs)
-    names = {tensor for tensor, _ in lives} | views.keys()
+    homes = {tensor for tensor, _ in lives}
+    names = homes | {name for name, view in views.items() if view.parent in homes}
     buffers = {name: _buffer(name, slots, facts, views) for name in sorted(names)}
     end = max((slot.end for slot in slots.values()), default=0)
     return Arena(buffers, _aligned(end), sum(_aligned(need.nbytes) for need in needs))
@@ -119,13 +120,16 @@ def _buffer(
     quant = None
     if (name, "codes") in slots:
         quant = QuantSlots(slots[name, "codes"], slots[name, "scales"], slots[name, "sums"])
+    count = facts.count(name)
     return Buffer(
-        name,
-        value.rows,
-        value.width,
-        value.dtype,
-        slots.get((name, "f32")),
-        quant,
-        None if view is None else view.parent,
-        0 if view is None else view.offset,
+        tensor=name,
+        rows=value.rows,
+        width=value.width,
+        dtype=value.dtype,
+        f32=slots.get((name, "f32")),
+        quant=quant,
+        view_of=None if view is None else view.parent,
+        offset=0 if view is None else view.layout.offset,
+        window=None if view is None else view.layout.window,
+        live=count.param if isinstance(count, Upto) else None,
     )

@@ -8,8 +8,8 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from bedstone.graph.refs import reads, writes
-from bedstone.lane.classes import LaneOp, overwritten
+from bedstone.graph.refs import writes
+from bedstone.lane.classes import LaneOp, overwritten, taken
 from bedstone.lane.facts import Facts
 
 
@@ -71,7 +71,7 @@ class Body:
         for name in writes(op):
             yield from self.readers(name)
         if versions:
-            for version in reads(op):
+            for version in taken(op):
                 writer = self._overwriter.get(version, key)
                 if writer != key:
                     yield writer
@@ -115,14 +115,14 @@ class Body:
         self.nodes[node.key] = node
         self._maker.update(dict.fromkeys(writes(node.op), node.key))
         self._overwriter.update(dict.fromkeys(overwritten(node.op), node.key))
-        for name in reads(node.op):
+        for name in taken(node.op):
             self._readers.setdefault(name, []).append(node.key)
 
     def _remove(self, node: Node) -> None:
         del self.nodes[node.key], self._rank[node.key]
-        for made in writes(node.op):
+        for made in set(writes(node.op)):
             del self._maker[made]
         for version in overwritten(node.op):
             del self._overwriter[version]
-        for read in reads(node.op):
+        for read in taken(node.op):
             self._readers[read].remove(node.key)

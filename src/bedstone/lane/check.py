@@ -1,15 +1,26 @@
 """What a lane asks of a step beyond that its graph is legal."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import get_args
 
 from bedstone.errors import CallerError
 from bedstone.graph.check import require
 from bedstone.graph.refs import reads
-from bedstone.graph.step import ArgMax, AtParam, Attention, Op, Rope, Set, StepGraph
+from bedstone.graph.step import (
+    ArgMax,
+    AtParam,
+    Attention,
+    Conv,
+    Delta,
+    Fixed,
+    Op,
+    Part,
+    Row,
+    Set,
+    StepGraph,
+)
 from bedstone.lane.errors import ChunkLengthError, OpError, UnknownRuleError
 from bedstone.lane.facts import Facts
-from bedstone.lane.link import LINKED
 from bedstone.lane.schedule import MAX_CHUNK, Numerics
 
 
@@ -31,49 +42,86 @@ def require_graph(graph: StepGraph) -> None:
 
 def require_lowerable(facts: Facts) -> None:
     """Refuse an op whose tables or positions no launch can reach."""
+    written: dict[str, frozenset[int]] = {}
     for index, op in enumerate(facts.graph.ops):
-        why = next(_problems(op, facts), None)
+        why = next(_problems(op, facts), None) or next(_unwritten(op, written, facts), None)
         if why is not None:
             raise OpError(index, op.out, why)
+        if isinstance(op, Set) and isinstance(op.at, Fixed):
+            rows = range(op.at.row, op.at.row + facts.rows(op.x))
+            written[op.out] = written.get(op.table, frozenset()) | frozenset(rows)
+
+
+def _unwritten(op: Op, written: Mapping[str, frozenset[int]], facts: Facts) -> Iterator[str]:
+    """A scratch table holds nothing but the rows that the step has written."""
+    tables = {name for name in reads(op) if name in facts.storage and facts.scratch(name)}
+    if isinstance(op, Set):
+        tables.discard(op.table)
+    for name in sorted(tables):
+        wanted = set(range(facts.rows(name)))
+        if isinstance(op, Row) and isinstance(op.at, Fixed):
+            wanted = {op.at.row}
+        missing = wanted - written.get(name, frozenset())
+        if missing:
+            yield f"reads row {min(missing)} of scratch `{name}`, which nothing wrote"
 
 
 def _problems(op: Op, facts: Facts) -> Iterator[str]:
-    """A carried table is paged, so only attention reads it; a scratch table is plain memory."""
-    if type(op) not in LINKED:
-        yield f"no lane has a launch for a {type(op).__name__}"
-        return
+    """A carried table is paged or a sequence's state; a scratch table is plain memory."""
     match op:
         case Set():
             yield from _set_problems(op, facts)
         case Attention():
             yield from _attention_problems(op, facts)
-        case Rope(offset=offset) if offset:
-            yield "turns values inside a head, for which no lane has a launch"
+        case Conv(ring=state, x=x) | Delta(state=state, v=x):
+            yield from _state_problems(state, facts.rows(x), facts)
+        case Part(x=x) if facts.cached(x) and op.units > 1:
+            yield f"takes {op.units} windows of each row of `{x}`, a carried table"
         case ArgMax(x=x):
             wanted = map(facts.position, range(facts.rows(x)))
             missing = (name for name in wanted if name not in facts.graph.params)
             yield from (f"advances `{name}`, which is no param" for name in missing)
         case _:
             pass
+    may = isinstance(op, Attention | Set | Conv | Delta | Part)
     for name in sorted(set(reads(op)) & facts.storage.keys()):
-        if not (facts.scratch(name) or isinstance(op, Attention | Set)):
-            yield f"reads `{name}`, a carried table, which only an attention may"
+        if not (facts.scratch(name) or may):
+            yield f"reads `{name}`, a carried table, which only an attention or a part may"
 
 
 def _set_problems(op: Set, facts: Facts) -> Iterator[str]:
-    if op.column is not None:
-        yield "writes part of a row, for which no lane has a launch"
-    if isinstance(op.at, AtParam) and facts.scratch(op.table):
+    table = facts.graph.tables[facts.storage[op.table]]
+    if table.zeros:
+        yield f"writes rows of `{op.table}`, the state of a recurrence"
+    if op.column is not None and table.scratch:
+        yield f"writes a part of a row of scratch `{op.table}`"
+    if isinstance(op.at, AtParam) and table.scratch:
         yield f"writes scratch `{op.table}` where `{op.at.param}` says; its rows are literal"
-    if op.x in facts.storage and not facts.scratch(op.x):
-        yield f"reads `{op.x}`, a carried table, which only an attention may"
+    if facts.cached(op.x):
+        yield f"reads `{op.x}`, a carried table, which only an attention or a part may"
 
 
 def _attention_problems(op: Attention, facts: Facts) -> Iterator[str]:
-    if op.k == op.v:
-        yield "reads values out of keys, for which no lane has a launch"
     for name in (op.k, op.v):
-        if name not in facts.storage or facts.scratch(name):
-            yield f"attends `{name}`, which is no carried table"
-    if op.q in facts.storage and not facts.scratch(op.q):
+        kept = facts.cached(name) and not facts.graph.tables[facts.storage[name]].zeros
+        if not (kept or name in facts.spread):
+            yield f"attends `{name}`, which is no carried table and made of none"
+    if (op.k in facts.spread) != (op.v in facts.spread):
+        yield f"attends `{op.k}` and `{op.v}`, of which one is a carried table"
+    if op.k in facts.spread and facts.graph.form == "batch":
+        yield f"attends `{op.k}`, made of cached rows, in a batch"
+    if facts.cached(op.q):
         yield f"reads `{op.q}` as a query, a carried table"
+
+
+def _state_problems(state: str, rows: int, facts: Facts) -> Iterator[str]:
+    """A batch's state belongs to the sequence its name ends in."""
+    if facts.graph.form != "batch":
+        if facts.position(0) not in facts.graph.params:
+            yield f"carries `{state}` from `{facts.position(0)}` on, which is no param"
+        return
+    number = facts.storage[state].rpartition(".")[2]
+    if not number.isdecimal() or f"pos.{number}" not in facts.graph.params:
+        yield f"carries `{state}`, whose name ends in no sequence of the batch"
+    if rows != 1:
+        yield f"takes {rows} rows of one sequence of a batch"

@@ -7,12 +7,51 @@ the lane is the step's ops and these. `bedstone.graph.refs` derives what a class
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.graph.step import Attention, Linear, Norm, Op, Out, Ref, Rope, RowSel, Set
+from bedstone.graph.refs import reads, writes
+from bedstone.graph.step import (
+    ActFn,
+    Attention,
+    Conv,
+    Delta,
+    Embed,
+    Linear,
+    Norm,
+    Op,
+    Out,
+    Ref,
+    Rope,
+    RowSel,
+    Set,
+)
+
+GateFn = Literal["silu", "gelu_tanh"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledEmbed:
+    """Embedded rows times a factor."""
+
+    embed: Embed
+    by: float
+
+    @property
+    def out(self) -> Out:
+        """The scaled rows."""
+        return self.embed.out
+
+
+@dataclass(frozen=True, slots=True)
+class PreNormed:
+    """How an addend is normed before it is added."""
+
+    w: Ref
+    eps: float
+    plus_one: bool
 
 
 @dataclass(frozen=True, slots=True)
 class AddNorm:
-    """`sum = a + b`, and the norm of each row of `sum`. Both are results."""
+    """`sum = a + b` and the norm of each row of it, both results; `b` may be normed first."""
 
     a: Ref
     b: Ref
@@ -21,6 +60,20 @@ class AddNorm:
     out: Out
     eps: float
     plus_one: bool
+    pre: PreNormed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatedNorm:
+    """The norm of each unit, times `silu(gate)`."""
+
+    norm: Norm
+    gate: Ref
+
+    @property
+    def out(self) -> Out:
+        """The gated units."""
+        return self.norm.out
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +84,7 @@ class Glu:
     gate: Ref
     up: Ref
     out: Out
-    fn: Literal["silu", "gelu_tanh"]
+    fn: GateFn
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +102,165 @@ class NormRope:
         return self.rope.out
 
 
-Placed = Linear | Norm | Rope | NormRope | Attention
-"""An op that can write rows of a table in place."""
+@dataclass(frozen=True, slots=True)
+class QuerySplit:
+    """The first `own` values of a head's query as the attention's `q` says, the rest in `tail`."""
+
+    own: int
+    tail: Ref
+
+
+@dataclass(frozen=True, slots=True)
+class KeySplit:
+    """The first `own` values of a key where the attention's `k` says, the rest in a cached row.
+
+    They are the columns from `first` on of the row of `table`, the same for every group.
+    """
+
+    own: int
+    table: Ref
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """An attention whose result may be gated, or whose queries or keys lie in two places."""
+
+    attention: Attention
+    gate: Ref | None = None
+    split: QuerySplit | KeySplit | None = None
+
+    @property
+    def out(self) -> Out:
+        """The heads' results."""
+        return self.attention.out
+
+
+@dataclass(frozen=True, slots=True)
+class GatedRows:
+    """A batch's gated attentions: each makes its row of one tensor, gated by that row of `gate`.
+
+    `sources` are the graph ops of each.
+    """
+
+    attentions: tuple[Attended, ...]
+    gate: Ref
+    sources: tuple[tuple[int, ...], ...]
+
+    @property
+    def out(self) -> Out:
+        """The gated rows."""
+        return self.attentions[0].out
+
+
+@dataclass(frozen=True, slots=True)
+class Convolved:
+    """A convolution, its activation, and each `unit` of the result brought to unit length."""
+
+    conv: Conv
+    act: ActFn | None
+    unit: int | None = None
+    eps: float = 0.0
+
+    @property
+    def out(self) -> Out:
+        """What the convolution ends in."""
+        return self.conv.out
+
+
+@dataclass(frozen=True, slots=True)
+class Convs:
+    """Convolutions of one sequence, side by side."""
+
+    parts: tuple[Conv | Convolved, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GatedDelta:
+    """The delta rule with the decay made of `a` and the share of `b`.
+
+    `delta.g` and `delta.beta` name what they are made of.
+    """
+
+    delta: Delta
+    a_log: Ref
+    dt: Ref
+
+    @property
+    def out(self) -> Out:
+        """The heads' results."""
+        return self.delta.out
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """A router: its product, scores, choice and weights. The ids and the weights are results."""
+
+    x: Ref
+    w: Ref
+    fn: Literal["softmax", "sigmoid"]
+    bias: Ref | None
+    ids: Out
+    out: Out
+    k: int
+    groups: int
+    group_k: int
+    group_best: int
+    normalise: bool
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertGlu:
+    """`fn(x gate) * (x up)` by the matrices of the chosen experts."""
+
+    x: Ref
+    ids: Ref
+    gate: Ref
+    up: Ref
+    out: Out
+    fn: GateFn
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertSum:
+    """The products of each unit by its expert's matrix, weighted and summed."""
+
+    x: Ref
+    ids: Ref
+    w: Ref
+    weights: Ref
+    out: Out
+
+
+@dataclass(frozen=True, slots=True)
+class ShareGate:
+    """How much of a shared network is taken: the sigmoid of its input by one row."""
+
+    w: Ref
+    out: Out
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Experts and the network every row takes: in by `glu` and `shared`, out by `w` and `down`.
+
+    What is made inward is a result too, for the launch that goes outward reads it; `inward` are
+    the graph ops of the first half.
+    """
+
+    glu: ExpertGlu
+    shared: Glu
+    gate: ShareGate | None
+    w: Ref
+    weights: Ref
+    down: Ref
+    out: Out
+    inward: tuple[int, ...]
+
+
+Placed = Linear | Norm | Rope | NormRope | Attention | Attended | Delta | GatedDelta
+"""An op whose result can go to rows of a table in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +270,7 @@ class Into:
     op: Placed
     table: Ref
     at: RowSel
+    column: int | None = None
 
     @property
     def out(self) -> Out:
@@ -88,8 +299,29 @@ class Linears:
     parts: tuple[Part, ...]
 
 
-Fused = AddNorm | Glu | NormRope | Into | Ropes | Linears
-LaneOp = Op | Fused
+Merged = Ropes | Linears | Convs
+"""Ops side by side: each has results of its own."""
+
+Single = (
+    Op
+    | ScaledEmbed
+    | AddNorm
+    | GatedNorm
+    | Glu
+    | NormRope
+    | Attended
+    | GatedRows
+    | Convolved
+    | GatedDelta
+    | Routed
+    | ExpertGlu
+    | ExpertSum
+    | Mixture
+    | Into
+)
+"""An op with one result that it is for."""
+
+LaneOp = Single | Merged
 
 
 def plain(op: LaneOp) -> LaneOp:
@@ -115,12 +347,32 @@ def turn(op: Side) -> Rope:
     return made
 
 
+def attention_of(op: LaneOp) -> Attention | None:
+    """The attention that an op is, its gate and its place aside."""
+    made = plain(op)
+    if isinstance(made, Attended):
+        return made.attention
+    return made if isinstance(made, Attention) else None
+
+
+def taken(op: LaneOp) -> tuple[Ref, ...]:
+    """The tensors an op reads that it does not make itself."""
+    made = set[str](writes(op))
+    return tuple(name for name in reads(op) if name not in made)
+
+
 def overwritten(op: LaneOp) -> tuple[Ref, ...]:
     """The table versions `op` writes over: reading one of them later is illegal."""
     match op:
-        case Set(table=table) | Into(table=table):
+        case Set(table=table):
             return (table,)
-        case Ropes(sides=members) | Linears(parts=members):
+        case Into(table=table):
+            return (table, *overwritten(op.op))
+        case Conv(ring=state) | Delta(state=state):
+            return (state,)
+        case Convolved(conv=one) | GatedDelta(delta=one):
+            return overwritten(one)
+        case Ropes(sides=members) | Linears(parts=members) | Convs(parts=members):
             return tuple(name for member in members for name in overwritten(member))
         case _:
             return ()

@@ -2,10 +2,22 @@
 
 from dataclasses import dataclass
 
-from bedstone.lane.entries import entry
-from bedstone.lane.launch import Attention, Launch, ToRows
+from bedstone.lane.entries import entry, followed
+from bedstone.lane.launch import (
+    Attention,
+    ExpertGlu,
+    FlatAttention,
+    HeadProduct,
+    Launch,
+    Route,
+    Sequences,
+)
 from bedstone.lane.schedule import QBLOCK
+from bedstone.lane.touch import places_of, reads_of
 from bedstone.library.catalog import KernelSet
+
+MOST_EXPERTS = 1024
+"""The scores of a row that a routing kernel holds at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,19 +28,45 @@ class CpuShim:
 
     def lacks(self, launch: Launch) -> str | None:
         """Why no CPU kernel runs `launch`."""
-        if isinstance(launch, Attention):
-            unfit = _attention_unfit(launch)
-            if unfit is not None:
-                return unfit
+        if isinstance(launch, Sequences):
+            return self.lacks(launch.whole)
+        unfit = _unfit(launch) or _unfollowed(launch)
+        if unfit is not None:
+            return unfit
         name = entry(launch)
         return None if self.kernels.get(name) else f"no kernel `{name}`"
 
 
-def _attention_unfit(launch: Attention) -> str | None:
-    """A block of the kernel owns one group's heads, so only whole quantized blocks of those."""
-    if launch.splits > 1:
-        return f"the span is attended whole, not in {launch.splits} pieces"
-    owned = launch.heads // launch.groups * launch.dv
-    if not isinstance(launch.dst, ToRows) and launch.dst.quant and owned % QBLOCK:
-        return f"a group's {owned} values are no whole blocks of {QBLOCK}"
+def _unfollowed(launch: Launch) -> str | None:
+    able = followed(launch)
+    for read in reads_of(launch):
+        if read.window is not None and read not in able:
+            return f"`{read.tensor}` is a part, which `{entry(launch)}` cannot follow"
     return None
+
+
+def _unfit(launch: Launch) -> str | None:
+    """What a kernel's sizes do not suit; one that quantizes its result makes whole blocks."""
+    if isinstance(launch, Route) and launch.routing.experts > MOST_EXPERTS:
+        return f"{launch.routing.experts} experts are more than {MOST_EXPERTS}"
+    if isinstance(launch, Attention | FlatAttention) and launch.splits > 1:
+        return f"the span is attended whole, not in {launch.splits} pieces"
+    if any(place.quant for place in places_of(launch)):
+        cut = next((owned for owned in _owned(launch) if owned % QBLOCK), None)
+        return None if cut is None else f"{cut} values are no whole blocks of {QBLOCK}"
+    return None
+
+
+def _owned(launch: Launch) -> tuple[int, ...]:
+    """The values of a result that one block of a kernel makes, where that is not a whole row."""
+    match launch:
+        case Attention(heads=heads, groups=groups, dv=dv):
+            return (heads // groups * dv,)
+        case FlatAttention(heads=heads, groups=groups, dv=dv):
+            return (heads // groups * dv,)
+        case HeadProduct(m=m):
+            return (m.n,)
+        case ExpertGlu(gate=gate, shared=shared):
+            return (gate.n,) if shared is None else (gate.n, shared.gate.n)
+        case _:
+            return ()

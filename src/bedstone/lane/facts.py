@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from bedstone.graph.infer import declared, infer
-from bedstone.graph.step import Const, Set, StepGraph, Value
-from bedstone.lane.launch import Matrix
+from bedstone.graph.refs import reads, table_write, writes
+from bedstone.graph.step import Concat, Linear, Part, StepGraph, Value
+from bedstone.lane.layout import Layout, View
+from bedstone.lane.operand import Matrix, Rows, Stack, Upto
 from bedstone.lane.schedule import QBLOCK, Numerics
 from bedstone.spec.dtype import FORMATS
 
@@ -20,19 +22,22 @@ class Knobs:
 
     `fuse_quant` lets producers write their quantized form. An attention is cut into as many pieces
     as give `target_blocks` blocks of work, at most `max_splits` and each of `min_span` positions.
+    Where a product has `wide_outputs` outputs, a warp computes four of them, if it has warps.
     """
 
     fuse_quant: bool = True
     target_blocks: int = 1
     min_span: int = 256
     max_splits: int = 16
+    wide_outputs: int = 4224
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """A checked graph and how it is to be computed.
 
-    `values` has the shape of every name; `storage` maps a table version to its table.
+    `values` has the shape of every name; `storage` maps a table version to its table; `spread` are
+    tensors made row by row of all of a cached table.
     """
 
     graph: StepGraph
@@ -40,20 +45,31 @@ class Facts:
     knobs: Knobs
     values: Mapping[str, Value]
     storage: Mapping[str, str]
+    spread: frozenset[str]
 
     @classmethod
     def of(cls, graph: StepGraph, numerics: Numerics, knobs: Knobs) -> Self:
         """The facts of a legal `graph`."""
         storage = {name: name for name in graph.tables}
+        spread: set[str] = set()
         for op in graph.ops:
-            if isinstance(op, Set):
-                storage[op.out] = storage[op.table]
+            written = table_write(op)
+            if written is not None:
+                storage[written[1]] = storage[written[0]]
+            of_rows = isinstance(op, Part | Linear | Concat)
+            if of_rows and any(n in spread or _cached(graph, storage, n) for n in reads(op)):
+                spread.update(writes(op))
         values = declared(graph) | (dict(graph.values) or infer(graph))
-        return cls(graph, numerics, knobs, values, storage)
+        return cls(graph, numerics, knobs, values, storage, frozenset(spread))
 
     def rows(self, name: str) -> int:
         """The rows of a tensor."""
         return self.values[name].rows
+
+    def count(self, name: str) -> Rows:
+        """The rows of a tensor that hold something: of what a cache is made into, not all."""
+        rows = self.rows(name)
+        return Upto(rows, self.position(0)) if name in self.spread else rows
 
     def width(self, name: str) -> int:
         """The values in a row of a tensor."""
@@ -63,20 +79,56 @@ class Facts:
         """The param that counts the positions of a sequence of the step."""
         return f"pos.{sequence}" if self.graph.form == "batch" else "pos"
 
+    def position_of(self, version: str) -> str:
+        """The param that counts the positions of the sequence a table belongs to.
+
+        A batch's tables end in the number of their sequence.
+        """
+        if self.graph.form != "batch":
+            return self.position(0)
+        return f"pos.{self.storage[version].rpartition('.')[2]}"
+
     def matrix(self, name: str) -> Matrix:
         """A constant matrix, as a launch names it."""
-        const: Const = self.graph.consts[name]
+        const = self.graph.consts[name]
         n, k = const.shape
         return Matrix(name, const.format, n, k)
+
+    def stack(self, name: str) -> Stack:
+        """A constant stack of matrices, as a launch names it."""
+        const = self.graph.consts[name]
+        count, n, k = const.shape
+        return Stack(name, const.format, count, n, k)
 
     def scratch(self, version: str) -> bool:
         """Whether a table version lives within the step."""
         return self.graph.tables[self.storage[version]].scratch
 
-    def reads_quant(self, matrix: Matrix) -> bool:
+    def cached(self, name: str) -> bool:
+        """Whether a name is a version of a table that outlives the step."""
+        return _cached(self.graph, self.storage, name)
+
+    def whole(self, name: str) -> View:
+        """A tensor as it lies in its own memory."""
+        return View(name, Layout.dense(self.rows(name), self.width(name)))
+
+    @property
+    def scratch_views(self) -> Mapping[str, View]:
+        """Each version of a scratch table, as the table's memory."""
+        made = {version: table for version, table in self.storage.items() if version != table}
+        return {
+            version: self.whole(table) for version, table in made.items() if self.scratch(version)
+        }
+
+    def reads_quant(self, matrix: Matrix | Stack) -> bool:
         """Whether a product by `matrix` reads the quantized form of its input.
 
         It depends on the numerics and the matrix alone, so holding a rule back moves no rounding.
         """
         quantized = self.numerics == "quantized" and FORMATS[matrix.format].quantized
         return quantized and matrix.k % QBLOCK == 0
+
+
+def _cached(graph: StepGraph, storage: Mapping[str, str], name: str) -> bool:
+    table = storage.get(name)
+    return table is not None and not graph.tables[table].scratch

@@ -7,14 +7,14 @@ Values are written only where somebody reads them.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from bedstone.lane.facts import Facts
-from bedstone.lane.launch import Form, Launch, Quantize, Read, ToBuf, ToScratch
+from bedstone.lane.fit import fitted
+from bedstone.lane.launch import Form, Launch, OneLaunch, Quantize, Read, ToBuf, ToScratch
+from bedstone.lane.layout import View, memory_of
 from bedstone.lane.schedule import Step
 from bedstone.lane.shim import Shim
-from bedstone.lane.touch import reads_of, touches
-from bedstone.lane.views import View, memory_of, quant_in_place
+from bedstone.lane.touch import Leaf, places_of, reads_of, rewrite, touches
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,73 +29,81 @@ class Forms:
     def chosen(self) -> tuple[Step, ...]:
         """The steps, each result in the forms its readers want, and the quantizes they need."""
         folded = self._folded()
-        sources = {name: self._source(name, folded) for name in self._read("quant")}
+        wanted = self._read("quant")
+        sources = {read: self._source(read, folded) for read in wanted}
         apart = {source for source in sources.values() if source not in folded}
         values = self._values() | {memory_of(source, self.views) for source in apart}
         return tuple(self._interleaved(sources, folded, values))
 
     def _interleaved(
-        self, sources: Mapping[str, str], folded: set[str], values: set[str]
+        self, sources: Mapping[Read, str], folded: set[str], values: set[str]
     ) -> Iterator[Step]:
         ready = set(folded)
         for step in self.steps:
             for read in reads_of(step.launch):
-                source = sources[read.tensor] if read.form == "quant" else None
+                source = sources[read] if read.form == "quant" else None
                 if source is not None and source not in ready:
                     ready.add(source)
                     yield Step(self._quantize(source), ())
             yield replace(step, launch=_settled(step.launch, folded, values))
 
-    def _quantize(self, source: str) -> Launch:
-        rows, width = self.facts.rows(source), self.facts.width(source)
-        return Quantize(Read(source), rows, width, ToBuf(source, f32=False, quant=True))
+    def _quantize(self, source: str) -> OneLaunch:
+        rows, width = self.facts.count(source), self.facts.width(source)
+        launch = Quantize(Read(source), rows, width, ToBuf(source, f32=False, quant=True))
+        return fitted(launch, self.views, self.shim)
 
-    def _read(self, form: Form) -> list[str]:
+    def _read(self, form: Form) -> list[Read]:
         reads = (read for step in self.steps for read in reads_of(step.launch))
-        return [read.tensor for read in reads if read.form == form]
+        return [read for read in reads if read.form == form]
 
     def _values(self) -> set[str]:
         """The memory whose values somebody reads."""
-        read = [*self._read("f32"), *self.facts.graph.outputs]
+        read = [*(read.tensor for read in self._read("f32")), *self.facts.graph.outputs]
         return {memory_of(name, self.views) for name in read}
 
-    def _source(self, name: str, folded: set[str]) -> str:
-        """The tensor to quantize for a reader of `name`: what it is a row of, or itself.
+    def _source(self, read: Read, folded: set[str]) -> str:
+        """The tensor to quantize for a reader: what it reads some rows or a part of, or itself.
 
         A scratch table whose producers cannot write codes is quantized version by version.
         """
-        view = self.views.get(name)
-        if view is None or not quant_in_place(view.offset):
-            return name
-        table = view.parent in self.facts.graph.tables
-        return name if table and view.parent not in folded else view.parent
+        if not self._in_place(read):
+            return read.tensor
+        home = memory_of(read.tensor, self.views)
+        table = home in self.facts.graph.tables
+        return read.tensor if table and home not in folded else home
 
     def _folded(self) -> set[str]:
         """The memory whose producers all write its quantized form."""
         if not self.facts.knobs.fuse_quant:
             return set()
-        wanted = {
-            memory_of(name, self.views) for name in self._read("quant") if self._in_place(name)
-        }
+        reads = [read for read in self._read("quant") if self._in_place(read)]
+        wanted = {memory_of(read.tensor, self.views) for read in reads}
         values = self._values()
-        able: dict[str, bool] = {}
-        for step in self.steps:
-            for touch in touches(step.launch):
-                home = memory_of(touch.tensor, self.views)
-                if touch.write and home in wanted:
-                    writes = self._writes_quant(step.launch, home, f32=home in values)
-                    able[home] = able.get(home, True) and writes
-        return {home for home, writes in able.items() if writes}
+        while True:
+            able = {home for home in wanted if self._all_write(home, wanted, values)}
+            if able == wanted:
+                return able
+            wanted = able
 
-    def _in_place(self, name: str) -> bool:
-        return name not in self.views or quant_in_place(self.views[name].offset)
+    def _all_write(self, home: str, wanted: set[str], values: set[str]) -> bool:
+        """Whether every launch that writes a tensor can write all wanted forms of what it makes."""
+        writers = [
+            step.launch
+            for step in self.steps
+            if any(
+                t.write and memory_of(t.tensor, self.views) == home for t in touches(step.launch)
+            )
+        ]
+        placed = all(any(_home(place) == home for place in places_of(w)) for w in writers)
+        able = (self.shim.lacks(_settled(w, wanted, values)) is None for w in writers)
+        return bool(writers) and placed and all(able)
 
-    def _writes_quant(self, launch: Launch, home: str, *, f32: bool) -> bool:
-        dst = getattr(launch, "dst", None)
-        if not isinstance(dst, ToBuf | ToScratch) or _home(dst) != home:
-            return False
-        changed: Any = replace(launch, dst=replace(dst, f32=f32, quant=True))  # type: ignore[arg-type]
-        return self.shim.lacks(changed) is None
+    def _in_place(self, read: Read) -> bool:
+        """Whether a reader reads the quantized form of the memory its tensor lies in."""
+        view = self.views.get(read.tensor)
+        if view is None:
+            return True
+        return view.layout.whole_blocks and read.window == view.layout.window
 
 
 def _home(dst: ToBuf | ToScratch) -> str:
@@ -103,9 +111,11 @@ def _home(dst: ToBuf | ToScratch) -> str:
 
 
 def _settled(launch: Launch, folded: set[str], values: set[str]) -> Launch:
-    """A launch that writes its result in the forms that are read."""
-    dst = getattr(launch, "dst", None)
-    if not isinstance(dst, ToBuf | ToScratch) or _home(dst) not in folded:
-        return launch
-    new = replace(dst, f32=_home(dst) in values, quant=True)
-    return replace(launch, dst=new)  # type: ignore[arg-type]
+    """A launch that writes its results in the forms that are read."""
+
+    def settled(leaf: Leaf) -> Leaf:
+        if not isinstance(leaf, ToBuf | ToScratch) or _home(leaf) not in folded:
+            return leaf
+        return replace(leaf, f32=_home(leaf) in values, quant=True)
+
+    return rewrite(launch, settled)

@@ -1,32 +1,63 @@
-"""What the rules of the table form: for each, the fused class made from the ops of a match.
+"""What the rules of the table form: for each, the fused class made from the ops of a match."""
 
-Also the keys of siblings: what ops must share to stand side by side in one launch.
-"""
-
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
 from bedstone.graph.refs import rename
-from bedstone.graph.step import Act, Add, Attention, Linear, Mul, Norm, Rope, Set
-from bedstone.lane.body import Body
+from bedstone.graph.step import (
+    Act,
+    Add,
+    Attention,
+    Concat,
+    Conv,
+    Decay,
+    Delta,
+    Embed,
+    L2Norm,
+    Linear,
+    Mul,
+    Norm,
+    Out,
+    Part,
+    Rope,
+    Scale,
+    Set,
+)
 from bedstone.lane.classes import (
     AddNorm,
+    Attended,
+    Convolved,
+    Convs,
+    GatedDelta,
+    GatedNorm,
+    GatedRows,
+    GateFn,
     Glu,
     Into,
+    KeySplit,
     LaneOp,
     Linears,
     NormRope,
-    Part,
     Placed,
+    PreNormed,
+    QuerySplit,
     Ropes,
+    ScaledEmbed,
     Side,
+    attention_of,
     plain,
-    turn,
 )
+from bedstone.lane.classes import Part as ProductPart
 from bedstone.lane.pattern import Match
 
 T = TypeVar("T")
+
+
+def scaled_embed(match: Match) -> LaneOp:
+    """The embedded rows, scaled."""
+    embed, scale = match.op("embed", Embed), match.op("scale", Scale)
+    return ScaledEmbed(replace(embed, out=scale.out), scale.by)
 
 
 def biased(match: Match) -> LaneOp:
@@ -37,10 +68,15 @@ def biased(match: Match) -> LaneOp:
 
 def gated(match: Match) -> LaneOp:
     """Both products, the activation and their product as one."""
-    gate, up, act = match.op("gate", Linear), match.op("up", Linear), match.op("act", Act)
+    gate, up = match.op("gate", Linear), match.op("up", Linear)
+    return Glu(gate.x, gate.w, up.w, match.op("mul", Mul).out, gate_fn(match.op("act", Act)))
+
+
+def gate_fn(act: Act) -> GateFn:
+    """The activation of a gate."""
     if act.fn not in ("silu", "gelu_tanh"):
         raise TypeError(f"`{act.fn}` is no gate")
-    return Glu(gate.x, gate.w, up.w, match.op("mul", Mul).out, act.fn)
+    return act.fn
 
 
 def normed_turn(match: Match) -> LaneOp:
@@ -53,7 +89,7 @@ def placed(match: Match) -> LaneOp:
     """The op that makes the rows, made to write them where the set would."""
     made = next(op for op in match.ops if isinstance(op, Placed))
     into = match.op("set", Set)
-    return Into(rename(made, {made.out: into.out}), into.table, into.at)
+    return Into(rename(made, {made.out: into.out}), into.table, into.at, into.column)
 
 
 def turns(match: Match) -> LaneOp:
@@ -63,7 +99,7 @@ def turns(match: Match) -> LaneOp:
 
 def products(match: Match) -> LaneOp:
     """The products side by side."""
-    return Linears(_table_last(op for op in match.ops if isinstance(op, Part)))
+    return Linears(_table_last(op for op in match.ops if isinstance(op, ProductPart)))
 
 
 def _table_last(members: Iterable[T]) -> tuple[T, ...]:
@@ -77,31 +113,82 @@ def normed_sum(match: Match) -> LaneOp:
     return AddNorm(add.a, add.b, add.out, norm.w, norm.out, norm.eps, norm.plus_one)
 
 
-def attended(op: Side, body: Body) -> Hashable:
-    """The attention a rotation feeds, itself or through a table, and all its launch must share."""
-    made = plain(op)
-    if not isinstance(made, Rope | NormRope):
-        return None
-    attention = _attention(op.out, body)
+def sandwiched(match: Match) -> LaneOp:
+    """The norm of a sum whose second addend is normed first."""
+    after, pre = match.op("add_norm", AddNorm), match.op("norm", Norm)
+    other = after.a if str(after.b) == str(pre.out) else after.b
+    return replace(after, a=other, b=pre.x, pre=PreNormed(pre.w, pre.eps, pre.plus_one))
+
+
+def gated_norm(match: Match) -> LaneOp:
+    """The norm of each unit, multiplied by an activation."""
+    norm = replace(match.op("norm", Norm), out=match.op("mul", Mul).out)
+    return GatedNorm(norm, match.op("act", Act).x)
+
+
+def gated_attention(match: Match) -> LaneOp:
+    """One attention with its gate, or those of a batch with a row of the gate each."""
+    gate, out = match.op("act", Act).x, match.op("mul", Mul).out
+    if "attention" in match.roles:
+        return replace(_attended(match, "attention", out), gate=gate)
+    rows = range(sum(role.startswith("row.") for role in match.roles))
+    return GatedRows(
+        tuple(_attended(match, f"row.{i}", out) for i in rows),
+        gate,
+        tuple(match.sources(f"row.{i}", f"set.{i}") for i in rows),
+    )
+
+
+def _attended(match: Match, role: str, out: Out) -> Attended:
+    """The attention in a role, its result called `out`."""
+    op = plain(match.body.nodes[match.roles[role]].op)
+    attended = op if isinstance(op, Attended) else Attended(the_attention(op))
+    return replace(attended, attention=replace(attended.attention, out=out))
+
+
+def the_attention(op: LaneOp) -> Attention:
+    """The attention that an op is."""
+    attention = attention_of(op)
     if attention is None:
-        return None
-    rope = turn(op)
-    norm = (made.eps, made.plus_one) if isinstance(made, NormRope) else None
-    return attention, rope.rope, rope.pos, rope.head_dim, rope.rot, rope.kind, norm
+        raise TypeError(f"a {type(op).__name__} is no attention")
+    return attention
 
 
-def _attention(name: str, body: Body) -> int | None:
-    """The attention that reads a tensor, itself or from the table it is set into."""
-    for key in body.readers(name):
-        op = body.nodes[key].op
-        if isinstance(plain(op), Attention):
-            return key
-        if isinstance(op, Set) and op.x == name:
-            return _attention(op.out, body)
-    return None
+def split_attention(match: Match) -> LaneOp:
+    """The attention with the joined queries, or the joined keys, left where they are."""
+    concat = match.op("concat", Concat)
+    op = match.body.nodes[match.roles["attention"]].op
+    attended = op if isinstance(op, Attended) else Attended(the_attention(op))
+    own = match.body.facts.width(concat.a) // concat.units
+    if "tail" not in match.roles:
+        attention = replace(attended.attention, q=concat.a)
+        return replace(attended, attention=attention, split=QuerySplit(own, concat.b))
+    tail = match.op("tail", Part)
+    attention = replace(attended.attention, k=concat.a)
+    return replace(attended, attention=attention, split=KeySplit(own, tail.x, tail.offset))
 
 
-def factor(op: Part, _: Body) -> Hashable:
-    """The tensor a product reads."""
-    made = plain(op)
-    return made.x if isinstance(made, Linear) else None
+def activated(match: Match) -> LaneOp:
+    """The convolution and its activation."""
+    act = match.op("act", Act)
+    return Convolved(replace(match.op("conv", Conv), out=act.out), act.fn)
+
+
+def unit_length(match: Match) -> LaneOp:
+    """The convolution whose units are brought to unit length."""
+    norm, op = match.op("norm", L2Norm), match.body.nodes[match.roles["conv"]].op
+    convolved = op if isinstance(op, Convolved) else Convolved(match.op("conv", Conv), None)
+    conv = replace(convolved.conv, out=norm.out)
+    return replace(convolved, conv=conv, unit=norm.unit, eps=norm.eps)
+
+
+def convolutions(match: Match) -> LaneOp:
+    """The convolutions side by side."""
+    return Convs(tuple(op for op in match.ops if isinstance(op, Conv | Convolved)))
+
+
+def gated_delta(match: Match) -> LaneOp:
+    """The delta rule that makes its own gates."""
+    delta, decay = match.op("delta", Delta), match.op("decay", Decay)
+    made = replace(delta, g=decay.a, beta=match.op("act", Act).x)
+    return GatedDelta(made, decay.a_log, decay.dt)

@@ -6,10 +6,11 @@ A condition says why a match may not be joined, or nothing. Its `reason` is what
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bedstone.graph.step import Linear, Norm, Rope
-from bedstone.lane.classes import plain
+from bedstone.graph.step import Attention, Concat, Linear, Norm, Ref, Rope, XLinear
+from bedstone.lane.classes import ExpertGlu, ExpertSum, Glu, plain
 from bedstone.lane.pattern import Match
 from bedstone.lane.schedule import GEMV_ROWS, Reason
+from bedstone.spec.dtype import FORMATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ class Condition:
 
 def _one(match: Match) -> str | None:
     for name in match.elided():
-        count = len(match.body.readers(name))
-        if count != 1:
-            return f"`{name}` has {count} readers"
+        readers = match.body.readers(name)
+        if not match.members.issuperset(readers):
+            return f"`{name}` has {len(readers)} readers"
     return None
 
 
@@ -51,29 +52,67 @@ def _leaving(match: Match, *, versions: bool) -> Iterator[int]:
                 yield later
 
 
-def _products(match: Match) -> list[Linear]:
+def _linears(match: Match) -> list[Linear]:
     return [op for op in map(plain, match.ops) if isinstance(op, Linear)]
 
 
 def _same_x(match: Match) -> str | None:
-    read = sorted({op.x for op in _products(match)})
-    return None if len(read) == 1 else f"the products read {' and '.join(f'`{x}`' for x in read)}"
+    products = [op for op in map(plain, match.ops) if isinstance(op, Linear | XLinear)]
+    read = {op.x for op in products}
+    chosen = {op.ids for op in products if isinstance(op, XLinear)}
+    return _differ(read) or _differ(chosen)
+
+
+def _differ(read: set[Ref]) -> str | None:
+    names = " and ".join(f"`{name}`" for name in sorted(read))
+    return f"the products read {names}" if len(read) > 1 else None
 
 
 def _fmt(match: Match) -> str | None:
+    products = [op for op in map(plain, match.ops) if isinstance(op, Linear | XLinear)]
+    return _formats_differ(match, *(op.w for op in products))
+
+
+def _formats_differ(match: Match, *weights: Ref) -> str | None:
     consts = match.body.facts.graph.consts
-    formats = sorted({consts[op.w].format for op in _products(match)})
-    return None if len(formats) == 1 else f"the matrices are {' and '.join(formats)}"
+    formats = sorted({consts[w].format for w in weights})
+    return f"the matrices are {' and '.join(formats)}" if len(formats) > 1 else None
+
+
+def _shared_x(match: Match) -> str | None:
+    read = {match.op("experts", ExpertGlu).x, match.op("shared", Glu).x}
+    gate = {match.op("gate", Linear).x} if "gate" in match.roles else set[Ref]()
+    return _differ(read | gate)
+
+
+def _shared_fmt(match: Match) -> str | None:
+    experts, shared = match.op("experts", ExpertGlu), match.op("shared", Glu)
+    inward = _formats_differ(match, experts.gate, shared.gate)
+    outward = _formats_differ(match, match.op("sum", ExpertSum).w, match.op("down", Linear).w)
+    return inward or outward or _quantized_gate(match)
+
+
+def _quantized_gate(match: Match) -> str | None:
+    if "gate" not in match.roles:
+        return None
+    held = match.body.facts.graph.consts[match.op("gate", Linear).w].format
+    return f"the shared network's gate is {held}" if FORMATS[held].quantized else None
+
+
+def _split(match: Match) -> str | None:
+    concat, attention = match.op("concat", Concat), match.op("attention", Attention)
+    units = attention.groups if "tail" in match.roles else attention.heads
+    return None if concat.units == units else f"{concat.units} units are joined, not {units} heads"
 
 
 def _no_bias(match: Match) -> str | None:
-    biases = (op.bias for op in _products(match))
+    biases = (op.bias for op in _linears(match))
     return next((f"`{bias}` is added to a product" for bias in biases if bias is not None), None)
 
 
 def _same_form(match: Match) -> str | None:
     facts = match.body.facts
-    quant = {facts.reads_quant(facts.matrix(op.w)) for op in _products(match)}
+    quant = {facts.reads_quant(facts.matrix(op.w)) for op in _linears(match)}
     return None if len(quant) == 1 else "some matrices take quantized rows, others do not"
 
 
@@ -91,7 +130,7 @@ def _whole_head(match: Match) -> str | None:
 
 
 def _gemv_rows(match: Match) -> str | None:
-    rows = max(match.body.facts.rows(op.x) for op in _products(match))
+    rows = max(match.body.facts.rows(op.x) for op in _linears(match))
     return None if rows <= GEMV_ROWS else f"{rows} rows are no GEMV, which takes {GEMV_ROWS}"
 
 
@@ -109,6 +148,15 @@ VER = Condition("version", _ver)
 
 SAME_X = Condition("same_x", _same_x)
 """The products read one tensor, and the same view of it."""
+
+SHARED_X = Condition("same_x", _shared_x)
+"""The experts, the network all rows take and its gate read one tensor."""
+
+SHARED_FMT = Condition("format", _shared_fmt)
+"""The experts' matrices and that network's are of one format each way; its gate is dense."""
+
+SPLIT = Condition("shape", _split)
+"""What is joined are the heads, or the groups, of the attention."""
 
 FMT = Condition("format", _fmt)
 """The products' matrices are of one format."""

@@ -4,16 +4,20 @@ Each rule sweeps the body in order; the table is repeated until nothing changes.
 join leaves fewer nodes. What matched and did not join is a miss, kept with the reason it had last.
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from bedstone.graph.refs import writes
 from bedstone.lane.body import Body
 from bedstone.lane.classes import LaneOp
+from bedstone.lane.fit import fitted
+from bedstone.lane.layout import View
 from bedstone.lane.link import link
 from bedstone.lane.pattern import Match, Siblings
 from bedstone.lane.schedule import Fusion, Miss, Reason
 from bedstone.lane.shim import Shim
 from bedstone.lane.table import TABLE, Rule
+from bedstone.lane.views import find_views
 
 
 @dataclass(slots=True)
@@ -25,6 +29,10 @@ class Optimizer:
     held: Collection[str]
     fusions: list[Fusion] = field(default_factory=list)
     _misses: dict[tuple[str, int], Miss] = field(default_factory=dict)
+    _views: Mapping[str, View] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._views = find_views(self.body)
 
     def run(self) -> None:
         """Apply the table until no rule fires."""
@@ -53,7 +61,7 @@ class Optimizer:
         for key in self.body.order():
             roles = rule.pattern.match(key, self.body) if key in self.body.nodes else None
             if roles is not None:
-                match = Match(self.body, roles, rule.exports | {rule.pattern.role}, tree=True)
+                match = Match(self.body, roles, tree=True)
                 if self._legal(rule, match):
                     yield match
 
@@ -78,17 +86,20 @@ class Optimizer:
         return refused is None
 
     def _refusal(self, rule: Rule, match: Match) -> tuple[Reason, str] | None:
+        op = rule.form(match)
+        judged = replace(match, made=frozenset(writes(op)))
         for condition in rule.legal:
-            why = condition.refusal(match)
+            why = condition.refusal(judged)
             if why is not None:
                 return condition.reason, why
-        lacking = self._lacking(rule.form(match))
+        lacking = self._lacking(op)
         if lacking is not None:
             return "shim", lacking
         return ("held", "held back by the caller") if rule.name in self.held else None
 
     def _lacking(self, op: LaneOp) -> str | None:
-        answers = (self.shim.lacks(launch) for launch in link(op, self.body.facts))
+        launches = (fitted(one, self._views, self.shim) for one in link(op, self.body.facts))
+        answers = (self.shim.lacks(launch) for launch in launches)
         return next((why for why in answers if why is not None), None)
 
     def _join(self, rule: Rule, match: Match) -> None:
@@ -98,4 +109,4 @@ class Optimizer:
 
 def _siblings(body: Body, keys: list[int]) -> Match:
     roles = {str(at): key for at, key in enumerate(keys)}
-    return Match(body, roles, frozenset(roles), tree=False)
+    return Match(body, roles, tree=False)

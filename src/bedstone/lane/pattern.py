@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from bedstone.graph.refs import writes
+from bedstone.graph.step import Fixed, Set
 from bedstone.lane.body import Body
-from bedstone.lane.classes import LaneOp
+from bedstone.lane.classes import Into, LaneOp, attention_of, plain
 
 Where = Callable[[Any, Body], bool]
 Key = Callable[[Any, Body], Hashable]
@@ -15,17 +16,26 @@ Roles = Mapping[str, int]
 T = TypeVar("T")
 
 
+class Pattern(Protocol):
+    """A shape that the ops above a node may have."""
+
+    def match(self, key: int, body: Body) -> Roles | None:
+        """The node in each role, the one at `key` among them; None where the shape does not fit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tree:
     """An op of one of `classes`, and what makes the operands it reads through `inputs`.
 
     `where` is part of the shape: an op for which it fails is another kind of op, no near miss. An
-    op that `commutes` is tried with its operands `a` and `b` either way round.
+    op that `commutes` is tried with its operands `a` and `b` either way round. A role found twice
+    must be one node.
     """
 
     role: str
     classes: tuple[type, ...]
-    inputs: Mapping[str, "Tree"] = field(default_factory=dict[str, "Tree"])
+    inputs: Mapping[str, Pattern] = field(default_factory=dict[str, Pattern])
     where: Where | None = None
     commutes: bool = False
 
@@ -52,10 +62,57 @@ class Tree:
         for name, tree in self.inputs.items():
             maker = body.maker(getattr(op, fields[name]))
             roles = None if maker is None else tree.match(maker, body)
-            if roles is None:
+            if roles is None or any(found.get(role, at) != at for role, at in roles.items()):
                 return None
             found |= roles
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """The first of several shapes that fits."""
+
+    patterns: tuple[Pattern, ...]
+
+    def match(self, key: int, body: Body) -> Roles | None:
+        """The nodes of the shape that fits."""
+        found = (pattern.match(key, body) for pattern in self.patterns)
+        return next((roles for roles in found if roles is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class AttendedRows:
+    """A scratch table whose every row is the attention of one sequence, set in turn."""
+
+    def match(self, key: int, body: Body) -> Roles | None:
+        """The sets and the attentions, `set.0` and `row.0` those of the first row."""
+        found: dict[str, int] = {}
+        at: int | None = key
+        while at is not None:
+            node = body.nodes[at].op
+            roles = _attended_row(at, node, body)
+            if roles is None or found.keys() & roles.keys():
+                return None
+            found |= roles
+            at = body.maker(node.table) if isinstance(node, Into | Set) else None
+        rows = body.facts.rows(writes(body.nodes[key].op)[0])
+        wanted = {f"row.{i}" for i in range(rows)}
+        return found if wanted <= found.keys() else None
+
+
+def _attended_row(key: int, op: LaneOp, body: Body) -> dict[str, int] | None:
+    """The attention that makes one row of a scratch table, and the set that puts it there."""
+    if not isinstance(op, Into | Set) or not isinstance(op.at, Fixed):
+        return None
+    if not body.facts.scratch(op.table):
+        return None
+    if isinstance(op, Into):
+        maker = key if attention_of(op) is not None else None
+        return None if maker is None else {f"row.{op.at.row}": key}
+    maker = body.maker(op.x)
+    if maker is None or attention_of(plain(body.nodes[maker].op)) is None:
+        return None
+    return {f"set.{op.at.row}": key, f"row.{op.at.row}": maker}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +137,14 @@ class Siblings:
 class Match:
     """A pattern found in a body: the node in each role, the last made one's role last.
 
-    `kept` names the roles whose result outlives the join; the others' are elided. Between the
-    members of a `tree` a join dissolves the edges; siblings must have none.
+    `made` are the results that outlive the join; the others are elided. Between the members of a
+    `tree` a join dissolves the edges; siblings must have none.
     """
 
     body: Body
     roles: Roles
-    kept: frozenset[str]
     tree: bool
+    made: frozenset[str] = frozenset()
 
     @property
     def members(self) -> frozenset[int]:
@@ -111,7 +168,12 @@ class Match:
             raise TypeError(f"`{role}` is a {type(op).__name__}")
         return op
 
+    def sources(self, *roles: str) -> tuple[int, ...]:
+        """The graph ops that stand in some roles, those there are."""
+        keys = {self.roles[role] for role in roles if role in self.roles}
+        return tuple(sorted(i for key in keys for i in self.body.nodes[key].sources))
+
     def elided(self) -> list[str]:
         """The tensors that would no longer be made."""
-        gone = [key for role, key in self.roles.items() if role not in self.kept]
-        return [name for key in gone for name in writes(self.body.nodes[key].op)]
+        made = [name for key in self.members for name in writes(self.body.nodes[key].op)]
+        return sorted(name for name in made if name not in self.made)

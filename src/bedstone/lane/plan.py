@@ -4,22 +4,21 @@ The passes, each a function of its inputs: check, optimize (the shared table und
 views, link, forms, buffers, verify.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 
-from bedstone.graph.step import Row, StepGraph
+from bedstone.graph.step import StepGraph
 from bedstone.lane.arena import place_buffers
 from bedstone.lane.body import Body
 from bedstone.lane.check import require_graph, require_lowerable, require_names
-from bedstone.lane.errors import NoLaunchError, ScheduleError
+from bedstone.lane.errors import ScheduleError
 from bedstone.lane.facts import Facts, Knobs
 from bedstone.lane.forms import Forms
-from bedstone.lane.link import link
+from bedstone.lane.lower import link_body
 from bedstone.lane.optimize import Optimizer
-from bedstone.lane.schedule import Numerics, Schedule, Step
+from bedstone.lane.schedule import Numerics, Schedule
 from bedstone.lane.shim import Shim
 from bedstone.lane.table import TABLE
 from bedstone.lane.verify import verify
-from bedstone.lane.views import View, find_views
 
 RULES: tuple[str, ...] = tuple(rule.name for rule in TABLE)
 """The steps of the lane that a plan can hold back."""
@@ -54,8 +53,7 @@ def plan(
 def _lowered(optimizer: Optimizer, shim: Shim) -> Schedule:
     """The schedule of an optimized body."""
     body, facts = optimizer.body, optimizer.body.facts
-    views = find_views(body)
-    linked = tuple(_linked(body, shim, views))
+    linked, views = link_body(body, shim)
     steps = Forms(linked, facts, shim, views).chosen()
     arena = place_buffers(steps, facts, views)
     graph = facts.graph
@@ -78,16 +76,3 @@ def _lowered(optimizer: Optimizer, shim: Shim) -> Schedule:
         params=graph.params,
         outputs=graph.outputs,
     )
-
-
-def _linked(body: Body, shim: Shim, views: Mapping[str, View]) -> Iterator[Step]:
-    """The launches of every node, in order; a row that is a view takes none."""
-    for key in body.order():
-        node = body.nodes[key]
-        if isinstance(node.op, Row) and node.op.out in views:
-            continue
-        for launch in link(node.op, body.facts):
-            why = shim.lacks(launch)
-            if why is not None:
-                raise NoLaunchError(key, body.facts.graph.ops[key].out, why)
-            yield Step(launch, node.sources)

@@ -6,6 +6,7 @@ from typing import Literal
 
 from bedstone.graph.step import Carried, Const, FormName, RopeTable, Table
 from bedstone.lane.launch import Launch
+from bedstone.lane.operand import Rows, Upto, Window
 
 GEMV_ROWS = 8
 """The most rows a GEMV launch multiplies: one accumulator a row is held in registers."""
@@ -24,10 +25,14 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A launch and the graph ops it computes: none for a quantize or a copy made by the lane."""
+    """A launch and the graph ops it computes: none for a quantize.
+
+    `nodes` name what the optimizer left that it is a launch of, or one of the launches of.
+    """
 
     launch: Launch
     ops: tuple[int, ...]
+    nodes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +80,9 @@ class Buffer:
     """Where a computed tensor [rows, width] lives: either form, both, or inside another tensor.
 
     A view starts `offset` elements into the tensor `view_of`, which is no view itself, and has no
-    f32 slot of its own; its quantized form lies in its parent's when it starts on a whole block.
-    A version of a scratch table is a view of the table.
+    f32 slot of its own; `window` says how its rows lie there, if not in order. Its quantized form
+    lies in its parent's when it is made of whole blocks. A version of a scratch table is a view of
+    the table. `live` names the param that counts the rows that hold something, if not all do.
     """
 
     tensor: str
@@ -87,6 +93,8 @@ class Buffer:
     quant: QuantSlots | None = None
     view_of: str | None = None
     offset: int = 0
+    window: Window | None = None
+    live: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,10 @@ class Schedule:
     params: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def row_count(self, rows: int) -> int | str:
+    def row_count(self, rows: Rows) -> int | str:
         """The rows of a launch in one run: a number, or the param that gives it."""
+        if isinstance(rows, Upto):
+            return rows.param
         if self.row_param is not None and rows == self.rows:
             return self.row_param
         return rows

@@ -1,4 +1,4 @@
-"""How many pieces an attention is cut into: fixed when the step is planned, for every position."""
+"""How launches are sized for their device: fixed when the step is planned, for every position."""
 
 from bedstone.lane.facts import Knobs
 
@@ -13,3 +13,8 @@ def split_count(span: int, tiles: int, knobs: Knobs) -> int:
     wanted = -(-knobs.target_blocks // tiles)
     longest = min(knobs.max_splits, -(-span // knobs.min_span))
     return max(1, min(wanted, longest))
+
+
+def share_rows(heads: int, groups: int, rows: int) -> bool:
+    """Whether a cached row, read once, serves several queries of an attention."""
+    return heads > groups or rows > 1

@@ -6,16 +6,16 @@ lane has a launch for that class. Nothing outside this table decides a fusion.
 Order matters: what a row forms a later row may take in. `rope_set` comes before `rope_parts` so
 that a side already knows its cache rows, and `linear_set` before `gemv_parts` for the same reason.
 A row names the conditions that can fail for its pattern: in a chain whose inner results have one
-reader each, no member can hang on another through a stranger, so only merges ask for CONVEX.
+reader each, no member can hang on another through a stranger, so only merges ask for CONVEX; a
+chain that reads nothing on the way cannot cross a write, so it does not ask for VER.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.graph.step import Act, Add, Attention, Linear, Mul, Norm, Rope, Set
-from bedstone.lane import join
-from bedstone.lane.classes import Into, LaneOp, NormRope
+from bedstone.lane import join, join_mixture, patterns
+from bedstone.lane.classes import LaneOp
 from bedstone.lane.legality import (
     CONVEX,
     ESC,
@@ -25,12 +25,15 @@ from bedstone.lane.legality import (
     ONE,
     SAME_FORM,
     SAME_X,
+    SHARED_FMT,
+    SHARED_X,
+    SPLIT,
     VER,
     WHOLE_HEAD,
     WHOLE_ROW,
     Condition,
 )
-from bedstone.lane.pattern import Match, Siblings, Tree
+from bedstone.lane.pattern import Match, Pattern, Siblings
 
 Numeric = Literal["exact", "order"]
 
@@ -40,54 +43,49 @@ class Rule:
     """A row of the table.
 
     `numeric` says what joining does to the bits: `exact` nothing, `order` sums in another order. No
-    rule rounds where the step does not. `exports` are the roles, beside the anchor, whose result
-    is kept.
+    rule rounds where the step does not.
     """
 
     name: str
-    pattern: Tree | Siblings
+    pattern: Pattern | Siblings
     legal: tuple[Condition, ...]
     form: Callable[[Match], LaneOp]
     numeric: Numeric = "exact"
-    exports: frozenset[str] = frozenset()
 
 
-def _set_of(*classes: type) -> Tree:
-    """What makes the rows that are set."""
-    return Tree("set", (Set,), {"x": Tree("made", classes)})
-
-
-_BIASED = Tree(
-    "add",
-    (Add,),
-    {"a": Tree("linear", (Linear,), where=lambda op, _: op.bias is None)},
-    where=lambda op, body: op.b in body.facts.graph.consts,
-)
-_ACT = Tree(
-    "act",
-    (Act,),
-    {"x": Tree("gate", (Linear,))},
-    where=lambda op, _: op.fn in ("silu", "gelu_tanh"),
-)
-_GATED = Tree("mul", (Mul,), {"a": _ACT, "b": Tree("up", (Linear,))}, commutes=True)
-_NORMED_TURN = Tree("rope", (Rope,), {"x": Tree("norm", (Norm,))})
-_SUM = Tree("add", (Add,), where=lambda op, body: op.b not in body.facts.graph.consts)
-_NORMED_SUM = Tree("norm", (Norm,), {"x": _SUM})
-_TURNS = Siblings((Rope, NormRope, Into), join.attended)
-_PRODUCTS = Siblings((Linear, Into), join.factor)
-
-_GATE = (ONE, ESC, VER, SAME_X, FMT, NO_BIAS)
-_SET = (ONE, ESC, VER)
-_SUM_KEPT = frozenset({"add"})
+_CHAIN = (ONE, ESC)
+_JOIN = (ONE, ESC, VER)
+_GATE = (*_JOIN, SAME_X, FMT)
+_MERGE = (CONVEX, VER)
 
 TABLE: tuple[Rule, ...] = (
-    Rule("linear_bias", _BIASED, (ONE, ESC), join.biased),
-    Rule("glu", _GATED, _GATE, join.gated),
-    Rule("qk_norm_rope", _NORMED_TURN, (ONE, ESC, WHOLE_HEAD), join.normed_turn),
-    Rule("rope_set", _set_of(Rope, NormRope), _SET, join.placed),
-    Rule("linear_set", _set_of(Linear), _SET, join.placed),
-    Rule("attention_set", _set_of(Attention), _SET, join.placed),
-    Rule("residual_norm", _NORMED_SUM, (WHOLE_ROW,), join.normed_sum, exports=_SUM_KEPT),
-    Rule("rope_parts", _TURNS, (CONVEX, VER), join.turns),
-    Rule("gemv_parts", _PRODUCTS, (CONVEX, VER, GEMV, SAME_FORM), join.products),
+    Rule("embed_scale", patterns.SCALED_EMBED, _CHAIN, join.scaled_embed),
+    Rule("linear_bias", patterns.BIASED, _CHAIN, join.biased),
+    Rule("glu", patterns.GATED, (*_GATE, NO_BIAS), join.gated),
+    Rule("expert_glu", patterns.EXPERT_GATED, _GATE, join_mixture.expert_gated),
+    Rule("split_attention", patterns.SPLIT_ATTENTION, (*_JOIN, SPLIT), join.split_attention),
+    Rule("attn_output_gate", patterns.GATED_ATTENTION, _JOIN, join.gated_attention),
+    Rule("gated_norm", patterns.GATED_NORM, _JOIN, join.gated_norm),
+    Rule("conv_act", patterns.CONV_ACT, _CHAIN, join.activated),
+    Rule("conv_norm", patterns.CONV_NORM, _CHAIN, join.unit_length),
+    Rule("delta_gates", patterns.DELTA_GATES, _JOIN, join.gated_delta),
+    Rule("qk_norm_rope", patterns.NORMED_TURN, (*_CHAIN, WHOLE_HEAD), join.normed_turn),
+    Rule("rope_set", patterns.ROPE_SET, _JOIN, join.placed),
+    Rule("norm_set", patterns.NORM_SET, _JOIN, join.placed),
+    Rule("linear_set", patterns.LINEAR_SET, _JOIN, join.placed),
+    Rule("attention_set", patterns.ATTENTION_SET, _JOIN, join.placed),
+    Rule("delta_set", patterns.DELTA_SET, _JOIN, join.placed),
+    Rule("route", patterns.ROUTE, (*_CHAIN, NO_BIAS), join_mixture.routed),
+    Rule("expert_sum", patterns.EXPERT_SUM, _JOIN, join_mixture.expert_sum),
+    Rule(
+        "shared_expert",
+        patterns.SHARED_EXPERT,
+        (*_JOIN, SHARED_X, SHARED_FMT, NO_BIAS),
+        join_mixture.mixture,
+    ),
+    Rule("residual_norm", patterns.NORMED_SUM, (WHOLE_ROW,), join.normed_sum),
+    Rule("sandwich_norm", patterns.SANDWICH, (*_JOIN, WHOLE_ROW), join.sandwiched),
+    Rule("conv_parts", patterns.CONVS, _MERGE, join.convolutions),
+    Rule("rope_parts", patterns.TURNS, _MERGE, join.turns),
+    Rule("gemv_parts", patterns.PRODUCTS, (*_MERGE, GEMV, SAME_FORM), join.products),
 )

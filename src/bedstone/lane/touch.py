@@ -1,12 +1,28 @@
 """What a launch touches: derived from the types of its fields, as its operands are."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
-from typing import cast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from bedstone.lane.launch import Form, Launch, Read, ToBuf, ToRows, ToScratch, Version
+from bedstone.lane.launch import (
+    Carry,
+    Form,
+    Launch,
+    Read,
+    Sequences,
+    ToBuf,
+    ToRows,
+    ToScratch,
+    Version,
+)
 
-_Leaf = Read | Version | ToBuf | ToRows | ToScratch
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Leaf = Read | Version | Carry | ToBuf | ToRows | ToScratch
+T = TypeVar("T")
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,31 +36,70 @@ class Touch:
 
 def touches(launch: Launch) -> tuple[Touch, ...]:
     """What `launch` touches, operands in the order of its fields."""
-    return tuple(touch for leaf in _leaves(launch) for touch in _touches(leaf))
+    return tuple(touch for leaf in leaves(launch) for touch in _touches(leaf))
 
 
 def reads_of(launch: Launch) -> tuple[Read, ...]:
     """The tensors `launch` reads, tables aside."""
-    return tuple(leaf for leaf in _leaves(launch) if isinstance(leaf, Read))
+    return tuple(leaf for leaf in leaves(launch) if isinstance(leaf, Read))
 
 
-def _leaves(value: object) -> Iterator[_Leaf]:
-    if isinstance(value, _Leaf):
+def places_of(launch: Launch) -> tuple[ToBuf | ToScratch, ...]:
+    """The buffers `launch` writes."""
+    return tuple(leaf for leaf in leaves(launch) if isinstance(leaf, ToBuf | ToScratch))
+
+
+def leaves(value: object) -> Iterator[Leaf]:
+    """What the fields of a launch name, apart from constants and numbers."""
+    if isinstance(value, Leaf):
         yield value
     elif isinstance(value, tuple):
         for item in cast("tuple[object, ...]", value):
-            yield from _leaves(item)
+            yield from leaves(item)
+    elif isinstance(value, Sequences):
+        yield from leaves(value.members)
     elif is_dataclass(value):
-        for f in fields(value):
-            yield from _leaves(getattr(value, f.name))
+        for name in _fields(value):
+            yield from leaves(getattr(value, name))
 
 
-def _touches(leaf: _Leaf) -> Iterator[Touch]:
+def rewrite(value: T, swap: Callable[[Leaf], Leaf]) -> T:
+    """A launch (or a piece of one) with each leaf replaced as `swap` says."""
+    return cast("T", _rewritten(value, swap))
+
+
+def _rewritten(value: object, swap: Callable[[Leaf], Leaf]) -> object:
+    if isinstance(value, Leaf):
+        return swap(value)
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)
+        return tuple(_rewritten(item, swap) for item in items)
+    if is_dataclass(value) and not isinstance(value, type):
+        old = {name: getattr(value, name) for name in _fields(value)}
+        new = {name: _rewritten(item, swap) for name, item in old.items()}
+        changed = {name: item for name, item in new.items() if item is not old[name]}
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def _fields(value: object) -> tuple[str, ...]:
+    """The names of a dataclass's fields, found once a class."""
+    names = _FIELDS.get(type(value))
+    if names is None:
+        names = tuple(f.name for f in fields(cast("DataclassInstance", value)))
+        _FIELDS[type(value)] = names
+    return names
+
+
+def _touches(leaf: Leaf) -> Iterator[Touch]:
     match leaf:
         case Read(tensor, form):
             yield Touch(tensor, form, write=False)
         case Version(_, name):
             yield Touch(name, "f32", write=False)
+        case Carry(_, before, after):
+            yield Touch(before, "f32", write=False)
+            yield Touch(after, "f32", write=True)
         case ToRows(_, _, version):
             yield Touch(version, "f32", write=True)
         case ToBuf(tensor, f32, quant) | ToScratch(_, _, tensor, f32, quant):

@@ -8,8 +8,9 @@ wrong. What symbols cannot show is checked apart: which ops are accounted for, a
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from bedstone.graph.step import Fixed, Row
+from bedstone.graph.step import Fixed, Op, Set
 from bedstone.lane.arena import ALIGN
 from bedstone.lane.census import kind
 from bedstone.lane.facts import Facts
@@ -18,7 +19,9 @@ from bedstone.lane.machine import BrokenStepError, Machine
 from bedstone.lane.schedule import QBLOCK, Buffer, Schedule, Slot, Step
 from bedstone.lane.semantics import run_launch
 from bedstone.lane.shim import Shim
+from bedstone.lane.terms import Term
 from bedstone.lane.touch import reads_of
+from bedstone.lane.views import is_taken
 
 
 def verify(schedule: Schedule, facts: Facts, shim: Shim) -> list[str]:
@@ -57,14 +60,23 @@ def _buffers(schedule: Schedule, facts: Facts) -> Iterator[str]:
 def _viewed(buffer: Buffer, schedule: Schedule) -> Iterator[str]:
     """A view lies within a tensor that is no view and has no values of its own."""
     if buffer.view_of is None:
-        if buffer.offset:
+        if buffer.offset or buffer.window is not None:
             yield f"buffer `{buffer.tensor}` starts at {buffer.offset}, but is no view"
         return
     whole = schedule.buffers.get(buffer.view_of)
     if buffer.f32 is not None or whole is None or whole.view_of is not None:
         yield f"buffer `{buffer.tensor}` is no proper view of `{buffer.view_of}`"
-    elif not 0 <= buffer.offset <= whole.rows * whole.width - buffer.rows * buffer.width:
+    elif not 0 <= buffer.offset <= whole.rows * whole.width - _extent(buffer):
         yield f"buffer `{buffer.tensor}` reaches out of `{buffer.view_of}`"
+
+
+def _extent(buffer: Buffer) -> int:
+    """The values from a view's first to its last."""
+    window = buffer.window
+    if window is None:
+        return buffer.rows * buffer.width
+    units = buffer.width // max(1, window.width)
+    return (buffer.rows - 1) * window.row + (units - 1) * window.unit + window.width
 
 
 def _shape(buffer: Buffer) -> tuple[int, int, str]:
@@ -88,8 +100,7 @@ def _coverage(schedule: Schedule, facts: Facts) -> Iterator[str]:
     counts = Counter(op for step in schedule.steps for op in step.ops)
     for index, op in enumerate(facts.graph.ops):
         buffer = schedule.buffers.get(op.out)
-        literal = isinstance(op, Row) and isinstance(op.at, Fixed)
-        view = literal and buffer is not None and buffer.view_of is not None
+        view = is_taken(op) and buffer is not None and buffer.view_of is not None
         wanted = 0 if view else 1
         if counts[index] != wanted:
             yield f"op {index} (`{op.out}`) is computed {counts[index]} times, not {wanted}"
@@ -100,19 +111,53 @@ def _coverage(schedule: Schedule, facts: Facts) -> Iterator[str]:
 
 
 def _explained(schedule: Schedule) -> Iterator[str]:
-    """A fusion's ops lie in one launch, and a launch of several ops is made of fusions."""
-    launch_of = {op: at for at, step in enumerate(schedule.steps) for op in step.ops}
-    joined: dict[int, set[int]] = {}
+    """A fusion's ops lie in the launches of one node; a node of several ops is made of fusions."""
+    works = list(_works(schedule.steps))
+    work_of = {op: at for at, work in enumerate(works) for op in work.ops}
+    joins: dict[int, list[tuple[int, ...]]] = {}
     for fusion in schedule.fusions:
-        places = {launch_of.get(op) for op in fusion.ops}
+        places = {work_of.get(op) for op in fusion.ops}
         place = places.pop()
         if places or place is None:
             yield f"the ops {fusion.ops} that `{fusion.rule}` joined lie in several launches"
         else:
-            joined.setdefault(place, set()).update(fusion.ops)
-    for at, step in enumerate(schedule.steps):
-        if len(step.ops) > 1 and joined.get(at, set()) != set(step.ops):
-            yield f"{_name(at, step)} computes {step.ops}, which no fusion explains"
+            joins.setdefault(place, []).append(fusion.ops)
+    for at, work in enumerate(works):
+        if _groups(work.ops, joins.get(at, [])) > max(1, len(work.nodes)):
+            yield f"{work.name} computes {work.ops}, which no fusion explains"
+
+
+@dataclass(slots=True)
+class _Work:
+    """Launches that belong together: of one node, or of nodes that share a launch."""
+
+    name: str
+    ops: tuple[int, ...]
+    nodes: frozenset[int]
+    steps: tuple[int, ...]
+
+
+def _works(steps: tuple[Step, ...]) -> list[_Work]:
+    works: list[_Work] = []
+    for at, step in enumerate(steps):
+        mine = _Work(_name(at, step), step.ops, frozenset(step.nodes), (at,))
+        joined = [work for work in works[-1:] if work.nodes & mine.nodes]
+        works = [work for work in works if work not in joined]
+        for work in joined:
+            steps_of = (*work.steps, *mine.steps)
+            mine = _Work(work.name, work.ops + mine.ops, work.nodes | mine.nodes, steps_of)
+        works.append(mine)
+    return works
+
+
+def _groups(ops: tuple[int, ...], joins: list[tuple[int, ...]]) -> int:
+    """Into how many groups joins bring some ops together."""
+    groups = [{op} for op in ops]
+    for join in joins:
+        met = [group for group in groups if group & set(join)]
+        groups = [group for group in groups if not group & set(join)]
+        groups.append(set().union(*met))
+    return len(groups)
 
 
 def _launches(schedule: Schedule, shim: Shim) -> Iterator[str]:
@@ -136,16 +181,32 @@ def _wasted(schedule: Schedule) -> Iterator[str]:
 def _values(schedule: Schedule, facts: Facts) -> Iterator[str]:
     """The first launch that breaks, or what is not there when all have run."""
     machine = Machine(schedule, facts)
+    made: list[set[Term]] = []
     for at, step in enumerate(schedule.steps):
         try:
             run_launch(step.launch, machine)
         except BrokenStepError as broken:
             yield f"{_name(at, step)} {broken}"
             return
-        outs = [facts.graph.ops[op].out for op in step.ops if op < len(facts.graph.ops)]
-        idle = [out for out in outs if machine.expected[out] not in machine.made]
-        yield from (f"{_name(at, step)} does not compute `{out}`" for out in idle)
+        made.append(machine.made)
+    for work in _works(schedule.steps):
+        terms = set[Term]().union(*(made[at] for at in work.steps))
+        ops = [facts.graph.ops[op] for op in work.ops if op < len(facts.graph.ops)]
+        idle = [op.out for op in ops if not _computed(op, terms, machine)]
+        yield from (f"{work.name} does not compute `{out}`" for out in idle)
     yield from _left(machine)
+
+
+def _computed(op: Op, made: set[Term], machine: Machine) -> bool:
+    """Whether launches computed what an op makes, whole or row by row."""
+    term, size = machine.expected[op.out], machine.size(op.out)
+    if term in made:
+        return True
+    rows = range(size[0])
+    if isinstance(op, Set):
+        start = op.at.row if isinstance(op.at, Fixed) else 0
+        rows = range(start, start + machine.facts.rows(op.x))
+    return all(machine.terms.row(term, Fixed(row), size) in made for row in rows)
 
 
 def _left(machine: Machine) -> Iterator[str]:

@@ -1,61 +1,52 @@
-"""Views: rows taken at a literal index are no launches, unless their table changes underneath.
+"""Views: rows at a literal index and parts of rows are no launches, unless something forbids it.
 
 A row of a table that some node writes between the take and the row's last reader is copied where it
-is taken. Every other row, and every version of a scratch table, is its parent's memory.
+is taken, and so is a part that a reader cannot follow. Everything else, and every version of a
+scratch table, is its parent's memory.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from typing import TypeGuard
 
-from bedstone.graph.step import Fixed, Row
+from bedstone.graph.step import Fixed, Part, Row
 from bedstone.lane.body import Body
-from bedstone.lane.facts import Facts
-from bedstone.lane.schedule import QBLOCK
+from bedstone.lane.classes import LaneOp
+from bedstone.lane.layout import View, view_of
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """A tensor that starts `offset` elements into `parent`, which is no view itself."""
-
-    parent: str
-    offset: int
-
-
-def quant_in_place(offset: int) -> bool:
-    """Whether a view reads its parent's quantized form: it starts on a whole block."""
-    return offset % QBLOCK == 0
-
-
-def find_views(body: Body) -> Mapping[str, View]:
-    """The tensors that are views. A row at a literal index that is not among them is copied."""
-    found = _versions(body.facts)
+def find_views(body: Body, apart: Collection[str] = ()) -> Mapping[str, View]:
+    """The tensors that are views, those in `apart` aside; the other rows and parts are copied."""
+    facts = body.facts
+    found = dict(facts.scratch_views)
     place = {key: at for at, key in enumerate(body.order())}
     for key in place:
         op = body.nodes[key].op
-        if isinstance(op, Row) and isinstance(op.at, Fixed) and not _changes(op, body, place):
-            parent = found.get(op.x, View(op.x, 0))
-            start = parent.offset + op.at.row * body.facts.width(op.x)
-            found[op.out] = View(parent.parent, start)
+        if not is_taken(op) or op.out in apart or _changes(op, body, place):
+            continue
+        if isinstance(op, Part) and facts.cached(op.x):
+            continue
+        view = view_of(op, found.get(op.x, facts.whole(op.x)))
+        if view is not None:
+            found[op.out] = view
     return found
 
 
-def _versions(facts: Facts) -> dict[str, View]:
-    """Each version of a scratch table, as the table's memory."""
-    made = {version: table for version, table in facts.storage.items() if version != table}
-    return {v: View(table, 0) for v, table in made.items() if facts.scratch(v)}
+def is_taken(op: LaneOp) -> TypeGuard[Row | Part]:
+    """Whether an op takes values that may stay where they are."""
+    return isinstance(op, Part) or (isinstance(op, Row) and isinstance(op.at, Fixed))
 
 
-def _changes(row: Row, body: Body, place: Mapping[int, int]) -> bool:
+def _changes(op: Row | Part, body: Body, place: Mapping[int, int]) -> bool:
     """Whether the table of a row is written after the take and no later than its last reader."""
-    writer = _next_writer(row.x, body)
-    return writer is not None and place[writer] <= _last_reader(row.out, body, place)
+    writer = _next_writer(op.x, body)
+    return writer is not None and place[writer] <= _last_reader(op.out, body, place)
 
 
 def _next_writer(name: str, body: Body) -> int | None:
-    """The node that writes over the memory of `name`: a version, or a row taken from one."""
+    """The node that writes over the memory of `name`: a version, or values taken from one."""
     maker = body.maker(name)
     op = None if maker is None else body.nodes[maker].op
-    if isinstance(op, Row) and isinstance(op.at, Fixed):
+    if op is not None and is_taken(op):
         return _next_writer(op.x, body)
     return body.overwriter(name)
 
@@ -67,13 +58,7 @@ def _last_reader(name: str, body: Body, place: Mapping[int, int]) -> int:
     last = -1
     for key in body.readers(name):
         op = body.nodes[key].op
-        if isinstance(op, Row) and isinstance(op.at, Fixed):
+        if is_taken(op):
             last = max(last, _last_reader(op.out, body, place))
         last = max(last, place[key])
     return last
-
-
-def memory_of(name: str, views: Mapping[str, View]) -> str:
-    """The tensor whose memory holds the values of `name`."""
-    view = views.get(name)
-    return name if view is None else view.parent
