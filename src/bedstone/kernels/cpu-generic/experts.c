@@ -117,6 +117,8 @@ static BS_INLINE void xglu_entry(const bs_arg *args, const bs_dim3 *block, const
 
 /* --- xdown ------------------------------------------------------------------------------------- */
 
+#define MOST_SUMS 1024 /* pairs whose products are kept until their row is summed */
+
 typedef struct {
     float (*sums)[BS_TILE];
     size_t first;
@@ -171,9 +173,9 @@ static BS_INLINE void xdown_entry(const bs_arg *args, const bs_dim3 *block, void
     bs_outputs out = bs_outputs_of(block->x, bs_i32(&at));
     if (with) own.x.k = own.x.pitch = bs_i32(&at);
     own.chosen = own.units = 1;
-    int each = bs_max(BS_CHUNK / m.chosen, 1);
+    int each = bs_min(bs_max(MOST_SUMS / m.chosen, 1), BS_CHUNK);
     for (int first = 0; first < rows; first += each) {
-        float sums[BS_CHUNK][BS_TILE], own_sums[BS_CHUNK][BS_TILE];
+        float sums[MOST_SUMS][BS_TILE], own_sums[BS_CHUNK][BS_TILE];
         in.first = own.first = first;
         in.rows = own.rows = bs_min(each, rows - first);
         partial to = {sums, (size_t)first * (size_t)m.chosen, out.count};
