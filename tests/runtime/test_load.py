@@ -1,11 +1,13 @@
 """The order of a load: weights in place or copied, derived and once programs, what is refused."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bedstone.build.request import Package
 from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import CallerError, DeviceError, ManifestError, WeightError
 from bedstone.runtime.generate import Generator
@@ -314,6 +316,24 @@ def test_a_package_directory_loads(package, cache):
     with load(package, cache=cache, threads=1) as session:
         assert Generator(session).prefill([7, 8]) == 15
         assert session.capacity.tokens == PAGE * PAGES
+
+
+def test_a_package_is_named_by_its_path_in_any_form(package, cache):
+    for named in (str(package), Package(package, None)):
+        with load(named, cache=cache, threads=1) as session:
+            assert Generator(session).prefill([7, 8]) == 15
+
+
+@pytest.mark.parametrize("field", ["context", "page"])
+def test_a_lock_with_no_room_is_no_lock(package, field):
+    made = {
+        "bedstone": "0.1.0", "checkpoint": "m", "identity": "", "target": "cpu",
+        "numerics": "precise", "context": 40, "page": PAGE, "compiler": "gcc", "sources": "",
+        "modules": {},
+    }  # fmt: skip
+    (package / LOCK).write_text(json.dumps(made | {field: 0}))
+    with pytest.raises(ManifestError, match=rf"no package lock: .* >= 1 .*`\$\.{field}`"):
+        read_package(package)
 
 
 def test_a_directory_without_a_manifest_is_no_package(tmp_path):

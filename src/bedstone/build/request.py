@@ -13,6 +13,7 @@ from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import PACKAGE_PREFIX
 from bedstone.checkpoint.shapes import Shape
 from bedstone.errors import CallerError, TargetError
+from bedstone.spec.file import read_bounded
 from bedstone.spec.package import LOCK, Lock, parse_lock
 from bedstone.target.cpu import HARDWARE_SETS, choose, read_features
 from bedstone.target.toolchain import Compiler
@@ -111,8 +112,6 @@ def is_package(directory: Path) -> bool:
 def read_package(directory: Path) -> Package:
     """The package that a compile wrote into `directory`; a `CallerError` if none did."""
     path = directory / LOCK
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise CallerError(f"`{directory}` is no package: `{LOCK}` cannot be read") from error
-    return Package(directory, parse_lock(text, str(path)))
+    if not is_package(directory):
+        raise CallerError(f"`{directory}` is no package: `{LOCK}` cannot be found in it")
+    return Package(directory, parse_lock(read_bounded(path), str(path)))

@@ -12,7 +12,7 @@ import typer
 from bedstone.errors import ManifestError
 from bedstone.spec.codec import parse
 from bedstone.spec.fault import ParseError
-from bedstone.spec.file import read_manifest
+from bedstone.spec.file import read_bounded
 from bedstone.spec.manifest import Manifest
 from bedstone.spec.package import KERNELS, MANIFEST
 from bedstone.verify import Verified, check, verify
@@ -39,7 +39,7 @@ class Document:
 
     def parse(self) -> Manifest:
         """Read the manifest; a `ParseError` says where its text is none."""
-        return parse(read_manifest(self.path))
+        return parse(read_bounded(self.path))
 
     def require_verified(self) -> Verified:
         """Read a manifest that must keep every rule.

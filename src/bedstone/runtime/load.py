@@ -5,12 +5,13 @@ come from, buffers, weights, states from what memory is left, lowering, `derive`
 programs. Whatever fails does so before the next step takes memory, and leaves no thread behind.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Literal, NotRequired, TypedDict, Unpack
+from typing import Literal, NotRequired, Protocol, TypedDict, Unpack
 
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import CallerError, WeightError
@@ -37,6 +38,7 @@ from bedstone.runtime.regions import (
 from bedstone.runtime.session import Session
 from bedstone.runtime.weights import Checkpoint
 from bedstone.spec.codec import parse
+from bedstone.spec.file import read_bounded
 from bedstone.spec.manifest import Manifest
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
 from bedstone.target.cache import user_cache
@@ -78,8 +80,16 @@ class LoadOptions(TypedDict):
     progress: NotRequired[Progress]
 
 
-def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
-    """A session of `package`, a directory or its parts, with its weights in memory.
+class Packaged(Protocol):
+    """What stands for the package that lies at `path`, as the result of a compile does."""
+
+    @property
+    def path(self) -> Path:
+        """The package's directory."""
+
+
+def load(package: "str | Path | Packaged | Parts", **options: Unpack[LoadOptions]) -> Session:
+    """A session of `package`, where it lies or its parts, with its weights in memory.
 
     Raises `ManifestError`: the manifest does not parse or breaks a rule.
     Raises `KernelError`: a module is missing, changed or of another ABI.
@@ -88,7 +98,7 @@ def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
     Raises `CapacityError`: memory does not suffice.
     Raises `TargetError`: the machine lacks what the device needs.
     """
-    parts = package if isinstance(package, Parts) else read_package(package)
+    parts = package if isinstance(package, Parts) else read_package(_directory(package))
     progress = options.get("progress", _silent)
     progress("verify", 0, 1)
     verified = verify(parts.manifest)
@@ -103,22 +113,22 @@ def load(package: Path | Parts, **options: Unpack[LoadOptions]) -> Session:
         raise
 
 
+def _directory(package: "str | Path | Packaged") -> Path:
+    return Path(package) if isinstance(package, str | Path) else package.path
+
+
 def read_package(directory: Path) -> Parts:
     """The parts of a package directory.
 
     Raises `CallerError`: there is no manifest in it.
     """
-    path = directory / MANIFEST
-    try:
-        manifest = parse(path.read_bytes())
-    except OSError as error:
-        raise CallerError(
-            f"`{directory}` is no package: `{MANIFEST}` cannot be read: {error.strerror or error}"
-        ) from error
-    lock_path = directory / LOCK
-    if not lock_path.exists():
+    manifest_path, lock_path = directory / MANIFEST, directory / LOCK
+    if not os.path.exists(manifest_path):
+        raise CallerError(f"`{directory}` is no package: `{MANIFEST}` cannot be found in it")
+    manifest = parse(read_bounded(manifest_path))
+    if not os.path.exists(lock_path):
         return Parts(manifest, directory / KERNELS)
-    lock = parse_lock(lock_path.read_bytes(), str(lock_path))
+    lock = parse_lock(read_bounded(lock_path), str(lock_path))
     return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity)
 
 

@@ -1,15 +1,15 @@
-"""A manifest's text read from a file, which may be anything."""
+"""The text of a manifest or of what lies beside it, read from a file that may be anything."""
 
 from pathlib import Path
 
 from bedstone.errors import ManifestError
 
-MANIFEST_BYTES = 64 * 2**20
-"""The longest manifest that is read: a program of 2,500 calls takes under 4 MiB."""
+FILE_BYTES = 64 * 2**20
+"""The longest file that is read: a manifest of 2,500 calls takes under 4 MiB."""
 
 
-def read_manifest(path: Path, limit: int = MANIFEST_BYTES) -> bytes:
-    """Read a manifest's file.
+def read_bounded(path: Path, limit: int = FILE_BYTES) -> bytes:
+    """Read a whole file, unless it is longer than any manifest should be.
 
     Args:
         path: The file.
@@ -27,5 +27,5 @@ def read_manifest(path: Path, limit: int = MANIFEST_BYTES) -> bytes:
     except OSError as error:
         raise ManifestError(f"`{path}` cannot be read: {error.strerror or error}") from error
     if len(text) > limit:
-        raise ManifestError(f"`{path}` has more than {limit} bytes, the longest manifest accepted")
+        raise ManifestError(f"`{path}` has more than {limit} bytes, which is as far as it is read")
     return text

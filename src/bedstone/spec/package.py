@@ -1,6 +1,6 @@
 """The directory a compile writes: which file holds what, and the lock that tells its origin."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,8 +27,8 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     identity: str
     target: str
     numerics: str
-    context: int
-    page: int
+    context: Annotated[int, msgspec.Meta(ge=1)]
+    page: Annotated[int, msgspec.Meta(ge=1)]
     compiler: str
     sources: str
     modules: dict[str, str]

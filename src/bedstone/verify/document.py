@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bedstone.spec.codec import parse, parse_value
 from bedstone.spec.fault import Fault, ParseError
-from bedstone.spec.file import read_manifest
+from bedstone.spec.file import read_bounded
 from bedstone.verify.verdict import check as check_manifest
 
 
@@ -19,7 +19,7 @@ def check(manifest: str | bytes | Mapping[str, object] | Path) -> list[Fault]:
         if isinstance(manifest, Mapping):
             parsed = parse_value(manifest)
         else:
-            parsed = parse(read_manifest(manifest) if isinstance(manifest, Path) else manifest)
+            parsed = parse(read_bounded(manifest) if isinstance(manifest, Path) else manifest)
     except ParseError as error:
         return [error.fault]
     return check_manifest(parsed)
