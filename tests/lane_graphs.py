@@ -45,14 +45,19 @@ def without(*names: str) -> Without:
     return Without(frozenset(names))
 
 
+DENSE = ("norm", "conv1d", "A_log", "mlp.gate.", "shared_expert_gate")
+"""Constants that checkpoints hold as f32 whatever the rest is held in."""
+
+
 class Formats(dict[str, Any]):
-    """Vectors in f32, every matrix in one format."""
+    """Vectors, taps and routers in f32, every other matrix in one format."""
 
     def __init__(self, matrix: str) -> None:
         self.matrix = matrix
 
     def __missing__(self, name: str) -> str:
-        return "f32" if "norm" in name or name.endswith("bias") else self.matrix
+        dense = name.endswith("bias") or any(part in name for part in DENSE)
+        return "f32" if dense else self.matrix
 
 
 def config(architecture: str, **changes: Any) -> ModelConfig:
@@ -165,6 +170,9 @@ def setting(graph: StepGraph, seed: int = 0) -> Setting:
     for table in graph.tables.values():
         if not table.scratch:
             cached = rng.normal(0, 1, (table.capacity, table.width)).astype(np.float32)
+            if table.zeros:
+                tables[table.name] = cached
+                continue
             own = params.get(f"pos.{table.name.rsplit('.', 1)[-1]}", longest)
             cached[own - step if graph.form != "batch" else own - 1 :] = np.nan
             tables[table.name] = cached

@@ -136,18 +136,22 @@ class _Work:
     nodes: frozenset[int]
     steps: tuple[int, ...]
 
+    def beside(self, other: "_Work") -> "_Work":
+        """Both, named after this one."""
+        nodes, steps = self.nodes | other.nodes, (*self.steps, *other.steps)
+        return _Work(self.name, self.ops + other.ops, nodes, steps)
+
 
 def _works(steps: tuple[Step, ...]) -> list[_Work]:
-    works: list[_Work] = []
+    works: dict[int, _Work] = {}
+    work_of: dict[int, int] = {}
     for at, step in enumerate(steps):
-        mine = _Work(_name(at, step), step.ops, frozenset(step.nodes), (at,))
-        joined = [work for work in works[-1:] if work.nodes & mine.nodes]
-        works = [work for work in works if work not in joined]
-        for work in joined:
-            steps_of = (*work.steps, *mine.steps)
-            mine = _Work(work.name, work.ops + mine.ops, work.nodes | mine.nodes, steps_of)
-        works.append(mine)
-    return works
+        made = _Work(_name(at, step), step.ops, frozenset(step.nodes), (at,))
+        for other in {work_of[node] for node in step.nodes if node in work_of}:
+            made = works.pop(other).beside(made)
+        works[at] = made
+        work_of |= dict.fromkeys(made.nodes, at)
+    return list(works.values())
 
 
 def _groups(ops: tuple[int, ...], joins: list[tuple[int, ...]]) -> int:

@@ -16,6 +16,11 @@ from bedstone.graph.step import ActFn, Attention, HLinear, L2Norm, Norm, Rope, R
 Floats = NDArray[Any]
 
 
+def product(x: Floats, w: Floats) -> Floats:
+    """Each row of `x` [rows, k] by `w` [n, k]: a row's bits hang on no other row."""
+    return np.stack([w @ row for row in x])
+
+
 def norm(x: Floats, w: Floats, op: Norm) -> Floats:
     """Each `unit` values of `x` [rows, width] over their root mean square, times the weight."""
     units = x.reshape(x.shape[0], -1, op.unit)

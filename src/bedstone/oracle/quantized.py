@@ -21,14 +21,15 @@ def quantize(x: Floats) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
     rows, width = x.shape
     if width % QBLOCK:
         raise CallerError(f"rows of {width} values are no whole blocks of {QBLOCK} to quantize")
-    blocks = x.astype(np.float32).reshape(rows, width // QBLOCK, QBLOCK)
+    blocks: NDArray[np.float32] = x.astype(np.float32).reshape(rows, width // QBLOCK, QBLOCK)
     scales = np.abs(blocks).max(axis=-1) / np.float32(127)
     ratio = np.divide(
         blocks, scales[..., None], out=np.zeros_like(blocks), where=scales[..., None] != 0
     )
     whole = np.floor(np.abs(ratio))
     magnitude = np.where(np.abs(ratio) - whole >= 0.5, whole + 1, whole)
-    codes = np.copysign(magnitude, ratio).astype(np.int8)
+    with np.errstate(invalid="ignore"):  # unwritten memory: the scale carries its NaN on
+        codes = np.copysign(magnitude, ratio).astype(np.int8)
     return codes.reshape(rows, width), scales
 
 

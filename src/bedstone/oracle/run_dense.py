@@ -75,7 +75,7 @@ def quantize(run: Execution, launch: Quantize) -> Writes:
 
 def linear(run: Execution, x: Array, m: Matrix, bias: str | None = None) -> Array:
     """A product, and the bias added to it."""
-    y: Array = x @ run.constants[m.const].T
+    y = arithmetic.product(x, run.constants[m.const])
     return y if bias is None else y + run.constants[bias]
 
 

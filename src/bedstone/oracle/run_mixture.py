@@ -17,7 +17,7 @@ from bedstone.lane.launch import (
     WeightedSum,
 )
 from bedstone.oracle import mixture
-from bedstone.oracle.arithmetic import ACTIVATIONS
+from bedstone.oracle.arithmetic import ACTIVATIONS, product
 from bedstone.oracle.execution import Array, Execution
 from bedstone.oracle.run_dense import Writes, X, Y, linear
 
@@ -80,7 +80,7 @@ def _shared_in(run: Execution, launch: ExpertGlu, shared: SharedIn) -> Writes:
     gate, up = linear(run, x, shared.gate), linear(run, x, shared.up)
     yield shared.dst, ACTIVATIONS[launch.act](gate) * up
     if shared.x is not None and shared.w is not None and shared.share is not None:
-        logit = run.read(shared.x) @ run.constants[shared.w].T
+        logit = product(run.read(shared.x), run.constants[shared.w])
         yield shared.share, ACTIVATIONS["sigmoid"](logit)
 
 

@@ -151,7 +151,7 @@ class _Step:
             case Embed():
                 out = _looked_up(made[op.table], made[op.ids], op)
             case Linear():
-                y: Array = self._factor(op.x, op.w) @ made[op.w].T
+                y = arithmetic.product(self._factor(op.x, op.w), made[op.w])
                 out = y if op.bias is None else y + made[op.bias]
             case Norm():
                 out = arithmetic.norm(made[op.x], made[op.w], op)
@@ -202,7 +202,8 @@ class _Step:
                 self._within(op.out, length - len(q), length, len(cache.keys))
                 return arithmetic.attention(q, cache, op)
             case HLinear():
-                return arithmetic.hlinear(self._factor(op.x, op.w), made[op.w], op)
+                x = made[op.x] if op.transposed else self._factor(op.x, op.w)
+                return arithmetic.hlinear(x, made[op.w], op)
 
     def _placed(self, op: PlacedOp) -> Array:
         made = self.made
@@ -212,7 +213,8 @@ class _Step:
                 out = x[self._rows(op, 1, len(x))].copy()
             case Part():
                 starts = op.offset + op.pitch * np.arange(op.units)[:, None]
-                out = made[op.x][:, (starts + np.arange(op.width)).reshape(-1)]
+                window = made[op.x][:, (starts + np.arange(op.width)).reshape(-1)]
+                out = np.ascontiguousarray(window)
             case Concat():
                 out = _joined(made[op.a], made[op.b], op)
             case Set():
