@@ -277,8 +277,13 @@ def test_a_state_offset_past_what_is_reserved_is_refused(module, cache):
         load(Parts(manifest, folder), cache=cache, device="null")
 
 
+def test_an_unknown_option_is_refused(toy):
+    with pytest.raises(CallerError, match=r"takes no `thread`: expected some of `cache`, .*`threads`"):
+        load(toy, thread=1)
+
+
 def test_an_unknown_device_is_refused(toy):
-    with pytest.raises(CallerError, match="no device `tpu`: expected one of cpu, null"):
+    with pytest.raises(CallerError, match="no device `tpu`: expected one of cpu, cuda, null"):
         load(toy, device="tpu")
 
 

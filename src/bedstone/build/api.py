@@ -1,47 +1,55 @@
 """The compiler from Python: `bedstone.compile` and `bedstone.plan`."""
 
 from pathlib import Path
+from typing import get_args
 
 from bedstone.build.compile import compile_checkpoint
 from bedstone.build.plan import plan_form
 from bedstone.build.request import Options, Package, Request
 from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.errors import CallerError
 from bedstone.graph.step import FormName
 from bedstone.lane.schedule import Numerics, Schedule
 from bedstone.target.cache import user_cache
 
 
 def compile(  # noqa: A001  (the public name of DESIGN's API; nothing here needs the built-in)
-    checkpoint: str,
+    checkpoint: str | Path,
     *,
     out: str | Path,
     target: str = "auto",
     numerics: Numerics = "quantized",
     context: int | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
 ) -> Package:
     """Compile a checkpoint for a target into the directory `out`.
 
     `checkpoint` is a directory, a `.gguf` file or `pkg:PACKAGE/FILE`. `context` is the most
     positions a sequence may reach; None takes the model's own. Any fault is a `BedstoneError`.
     """
-    opened = open_checkpoint(checkpoint)
+    opened = open_checkpoint(str(checkpoint))
     try:
-        request = Request(opened, Options(numerics, context), cache or user_cache(), target)
+        kept = Path(cache) if cache is not None else user_cache()
+        request = Request(opened, Options(numerics, context), kept, target)
         return compile_checkpoint(request, Path(out), lambda _: None)
     finally:
         opened.close()
 
 
 def plan(
-    checkpoint: str,
+    checkpoint: str | Path,
     *,
     form: FormName = "decode",
     numerics: Numerics = "quantized",
     held: tuple[str, ...] = (),
 ) -> Schedule:
-    """The schedule of one form of a checkpoint's step; `held` names rules to hold back."""
-    opened = open_checkpoint(checkpoint)
+    """The schedule of one form of a checkpoint's step; `held` names rules to hold back.
+
+    Raises `CallerError`: there is no such form.
+    """
+    if form not in get_args(FormName):
+        raise CallerError(f"no form `{form}`: expected one of {', '.join(get_args(FormName))}")
+    opened = open_checkpoint(str(checkpoint))
     try:
         return plan_form(opened, form, Options(numerics, held=held))
     finally:

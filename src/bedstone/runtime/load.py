@@ -71,7 +71,7 @@ class LoadOptions(TypedDict):
 
     device: NotRequired[DeviceName]
     gpu: NotRequired[int]
-    cache: NotRequired[Path]
+    cache: NotRequired["str | Path"]
     threads: NotRequired[int | None]
     tokens: NotRequired[int | None]
     sequences: NotRequired[int]
@@ -98,6 +98,10 @@ def load(package: "str | Path | Packaged | Parts", **options: Unpack[LoadOptions
     Raises `CapacityError`: memory does not suffice.
     Raises `TargetError`: the machine lacks what the device needs.
     """
+    unknown = options.keys() - LoadOptions.__optional_keys__
+    if unknown:
+        known = ", ".join(f"`{name}`" for name in sorted(LoadOptions.__optional_keys__))
+        raise CallerError(f"a load takes no `{min(unknown)}`: expected some of {known}")
     parts = package if isinstance(package, Parts) else read_package(_directory(package))
     progress = options.get("progress", _silent)
     progress("verify", 0, 1)
@@ -249,8 +253,9 @@ def _open_device(options: LoadOptions) -> Device:
 
 
 def _open_cpu(options: LoadOptions) -> Device:
-    cache = options.get("cache") or user_cache()
-    return CpuDevice(cache / "runtime", options.get("threads"))
+    cache = options.get("cache")
+    kept = Path(cache) if cache is not None else user_cache()
+    return CpuDevice(kept / "runtime", options.get("threads"))
 
 
 def _open_cuda(options: LoadOptions) -> Device:
