@@ -27,16 +27,19 @@ def compiled(
 
 
 class Fed:
-    """One sequence of a session; `pages` is the order in which it takes the pool's pages."""
+    """One sequence of a session: its pages in the order it takes them, and its slot."""
 
-    def __init__(self, session: Session, pages: Sequence[int]) -> None:
+    def __init__(self, session: Session, pages: Sequence[int], slot: int = 1) -> None:
         self.session = session
+        self.slot = slot
         self.pages = np.array(pages, np.int32)
         self.length = 0
         width = session.manifest.buffers["pages"].shape[1]
         row = np.full(int(width), self.pages[0], np.int32)
         row[: len(pages)] = self.pages[: int(width)]
         session.write("pages", row)
+        if "line" in session.manifest.buffers:
+            session.write("line", np.array([slot], np.int32))
 
     def feed(self, ids: Sequence[int], program: str = "prefill") -> np.ndarray:
         """Logits [vocab] after the rows of one call."""
@@ -44,12 +47,14 @@ class Fed:
         self.session.write("token", np.array(ids, np.int32))
         self.session.write("position", at)
         self.session.write("slot", self.slots(at))
-        if program == "prefill":
-            self.session.run(program, tokens=len(ids))
-        else:
-            self.session.run(program)
         self.length += len(ids)
+        self.session.run(program, **self.sizes(len(ids)) if program == "prefill" else {})
         return self.logits()
+
+    def sizes(self, rows: int) -> dict[str, int]:
+        """The vars of a call of so many rows; a length only where the manifest asks for it."""
+        lengths = {"length": self.length} if "length" in self.session.manifest.vars else {}
+        return {"tokens": rows, **lengths}
 
     def chain(self) -> np.ndarray:
         """Logits [vocab] of a step that takes everything from the step before it."""
@@ -67,9 +72,12 @@ class Fed:
         return (self.pages[positions // PAGE] * PAGE + positions % PAGE).astype(np.int32)
 
     def cached(self) -> dict[str, np.ndarray]:
-        """Each state's rows of this sequence [length, bytes a token]."""
+        """What each state holds of this sequence: rows [length, width], or its line."""
         rows = self.slots(np.arange(self.length, dtype=np.int32))
-        return {
-            name: self.session.region(name).reshape(-1, state.bytes_per_token)[rows]
-            for name, state in self.session.manifest.states.items()
-        }
+        found = {}
+        for name, state in self.session.manifest.states.items():
+            width = state.bytes_per_token or state.bytes_per_seq
+            whole = self.session.region(name).reshape(-1, width)
+            own = whole[rows if state.bytes_per_token else [self.slot]]
+            found[name] = own.view(np.float32)
+        return found

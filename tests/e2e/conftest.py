@@ -8,32 +8,24 @@ import pytest
 import torch
 
 from bedstone.build.request import Package
+from bedstone.checkpoint.reference import open_checkpoint
 from letters import write_tokenizer
 from packages import compiled
 from reference_reader import AVAILABLE, reference_reader
-from tiny_models import IDS, write_tiny
-
-DENSE = (
-    "llama",
-    "llama-tied",
-    "llama-biases",
-    "llama-one-group",
-    "llama3-scaling",
-    "llama-wide-heads",
-    "mistral-window",
-    "qwen2",
-    "qwen3",
-    "qwen3-untied",
-)
+from tiny_models import IDS, MODELS, write_tiny
 
 
 @dataclass(frozen=True)
 class TinyPackage:
-    """A tiny checkpoint in precise numerics; `theirs` are the logits [ids, vocab] to expect."""
+    """A tiny checkpoint in precise numerics; `theirs` are the logits [ids, vocab] to expect.
+
+    A `latent` model computes a step of one row another way than a chunk.
+    """
 
     checkpoint: Path
     package: Package
     theirs: np.ndarray
+    latent: bool
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +40,7 @@ def reference():
         yield reader
 
 
-@pytest.fixture(scope="session", params=DENSE)
+@pytest.fixture(scope="session", params=MODELS)
 def tiny(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, cache: Path
 ) -> TinyPackage:
@@ -58,4 +50,7 @@ def tiny(
     with torch.no_grad():
         theirs = model(torch.tensor([IDS])).logits[0].numpy()
     package = compiled(str(folder / "checkpoint"), folder / "package", cache, numerics="precise")
-    return TinyPackage(folder / "checkpoint", package, theirs)
+    opened = open_checkpoint(str(folder / "checkpoint"))
+    latent = opened.config.latent is not None
+    opened.close()
+    return TinyPackage(folder / "checkpoint", package, theirs, latent)
