@@ -2,9 +2,10 @@
 
 import pytest
 
-from bedstone.build.costs import Cost, launch_costs
+from bedstone.build.costs import Cost
+from bedstone.build.counting import launch_costs
 from bedstone.checkpoint.shapes import shape_checkpoint
-from bedstone.lane.launch import Attention, Embed, Glu
+from bedstone.lane.launch import Attention, Delta, Embed, ExpertGlu, Glu, Sequences
 from planned import planned
 
 F32 = 4
@@ -80,6 +81,35 @@ def test_a_window_bounds_what_is_read(at, seen):
     keys = [m.nbytes for m in cost.moved if m.what == "cache" and not m.write]
     assert launch.window == 1024
     assert keys == [F32 * seen * 4 * 256] * 2
+
+
+def test_one_row_reads_the_experts_it_chooses_and_several_read_the_distinct_ones():
+    one, launch = of_kind(planned("qwen3-30b-a3b"), ExpertGlu)
+    several, _ = of_kind(planned("qwen3-30b-a3b", "batch"), ExpertGlu)
+    expert = 2 * 768 * 2048
+    gate, many = (
+        next(m.nbytes for m in cost.moved if m.name == launch.gate.const) for cost in (one, several)
+    )
+    assert (launch.gate.count, launch.chosen, gate) == (128, 8, 8 * expert)
+    assert many == round(128 * (1 - (1 - 8 / 128) ** 3) * expert)
+    assert one.operations == 2 * 8 * 2 * 768 * 2048
+    assert several.operations == 3 * one.operations
+
+
+@pytest.mark.parametrize("form", ["decode", "batch"])
+def test_a_recurrent_state_is_read_and_written_whole_for_each_sequence(form):
+    step = planned("qwen3-next-80b-a3b", form)
+    launches = [s.launch for s in step.schedule.steps]
+    deltas = [i for i, launch in enumerate(launches) if is_delta(launch)]
+    costs = launch_costs(step, 1000)
+    states = [m for i in deltas for m in costs[i].moved if m.what == "cache"]
+    sequences = 1 if form == "decode" else 3
+    assert {m.nbytes for m in states} == {F32 * 32 * 128 * 128}
+    assert sum(m.write for m in states) == sum(not m.write for m in states) == 36 * sequences
+
+
+def is_delta(launch):
+    return isinstance(launch.whole if isinstance(launch, Sequences) else launch, Delta)
 
 
 def test_a_quantized_activation_has_a_scale_and_a_sum_for_each_32_codes():

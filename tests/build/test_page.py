@@ -25,6 +25,15 @@ def test_no_two_buffers_hold_a_byte_at_one_time(form):
             assert one.last < other.first or other.last < one.first, (one, other)
 
 
+@pytest.mark.parametrize("name", ["qwen3-next-80b-a3b", "deepseek-v2-lite"])
+def test_every_operand_of_every_family_is_drawn(name):
+    steps = page_facts(surveyed(name, "decode"))["forms"]["decode"]["steps"]
+    families = {step["family"] for step in steps}
+    assert {"product", "norm", "attention", "mixture", "ends"} <= families
+    assert ("recurrent" in families) == name.startswith("qwen3")
+    assert all(step["source"] for step in steps)
+
+
 @pytest.mark.parametrize("form", ["decode", "batch"])
 def test_a_buffer_lives_from_its_first_touch_to_its_last(form):
     schedule = planned("qwen3-0.6b", form, "q4_0").schedule

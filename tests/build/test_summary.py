@@ -1,5 +1,7 @@
 """A plan in numbers: launches by layer, fusions, misses."""
 
+from collections import Counter
+
 import pytest
 
 from bedstone.build.summary import launch_layers, summarize
@@ -10,17 +12,45 @@ DECODE = {
     "qwen3-4b": (292, 8),
     "smollm2-135m": (244, 8),
     "mistral-7b": (260, 8),
+    "gemma-3-4b": (276, 8),
+    "qwen3-30b-a3b": (436, 9),
 }
 """Launches of a decode step, and of one of its layers."""
 
 
 @pytest.mark.parametrize("matrices", ["bf16", "q4_0"])
 @pytest.mark.parametrize("name", DECODE)
-def test_a_dense_decode_step_is_eight_launches_a_layer_and_four(name, matrices):
+def test_a_decode_step_is_as_many_launches_a_layer_and_four(name, matrices):
     found = summarize(planned(name, matrices=matrices), 100)
     assert (found.launches, found.per_layer) == DECODE[name]
-    assert set(found.layers) == {8}
+    assert set(found.layers) == {found.per_layer}
     assert found.outside == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "launches", "layers"),
+    [
+        ("qwen3-next-80b-a3b", 472, {10: 36, 9: 12}),
+        ("deepseek-v2-lite", 327, {12: 26, 11: 1}),
+        ("deepseek-v3", 855, {14: 58, 13: 3}),
+    ],
+)
+def test_layers_of_several_kinds_are_counted_apart(name, launches, layers):
+    found = summarize(planned(name), 100)
+    assert found.launches == launches
+    assert Counter(found.layers) == layers
+    assert (found.per_layer, found.outside) == (max(layers), 4)
+
+
+@pytest.mark.parametrize("form", ["chunk", "batch"])
+@pytest.mark.parametrize(
+    "name", ["gemma-3-4b", "qwen3-30b-a3b", "qwen3-next-80b-a3b", "deepseek-v2-lite"]
+)
+def test_every_family_is_counted_in_every_form(name, form):
+    found = summarize(planned(name, form), 100)
+    assert sum(found.layers) + found.outside == found.launches
+    assert min(found.layers) >= 8
+    assert found.cost.weights > found.cost.cache > 0
 
 
 @pytest.mark.parametrize(

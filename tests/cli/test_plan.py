@@ -157,6 +157,12 @@ def test_a_page_that_cannot_be_written_is_said(tmp_path):
     assert "cannot be written: No such file or directory" in ended.err
 
 
+def test_planning_61_layers_of_deepseek_v3_takes_under_six_seconds():
+    began = process_time()
+    assert planned("--config", "deepseek-v3", "--form", "decode", *GIVEN)["layers"] == 61
+    assert process_time() - began < 6
+
+
 @pytest.mark.parametrize("form", ["decode", "chunk", "batch"])
 def test_planning_qwen3_4b_takes_under_two_seconds(form):
     began = process_time()

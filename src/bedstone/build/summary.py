@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bedstone.build.costs import Cost, launch_costs
+from bedstone.build.costs import Cost
+from bedstone.build.counting import launch_costs
 from bedstone.build.step import PlannedStep
 from bedstone.lane.census import census
 from bedstone.lane.schedule import Miss, Schedule, Step

@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from bedstone.build.costs import Moved, launch_costs, named_values
+from bedstone.build.costs import Moved
+from bedstone.build.counting import launch_costs, named_values
 from bedstone.build.page.lives import Life, lives
 from bedstone.build.step import PlannedStep
 from bedstone.build.summary import Summary, launch_layers
@@ -17,14 +18,19 @@ from bedstone.lane.schedule import Schedule
 from bedstone.library.catalog import cpu_kernels
 
 FAMILIES: Mapping[str, str] = {
-    **dict.fromkeys(("gemv", "gemm", "gemv_parts", "gemm_parts", "glu"), "product"),
-    **dict.fromkeys(("norm", "add_norm"), "norm"),
-    **dict.fromkeys(("rope", "rope_parts"), "rope"),
-    **dict.fromkeys(("set_rows", "take_row"), "rows"),
-    "attention": "attention",
-    "quantize": "quantize",
-    "embed": "ends",
-    "argmax": "ends",
+    kind: family
+    for family, kinds in {
+        "product": "gemv gemm gemv_parts gemm_parts glu head_product",
+        "norm": "norm add_norm l2norm gated_norm",
+        "rope": "rope rope_parts",
+        "attention": "attention flat_attention",
+        "rows": "set_rows take_row take_part concat gather",
+        "quantize": "quantize",
+        "mixture": "route score topk renorm expert_glu expert_product expert_sum weighted_sum",
+        "recurrent": "conv conv_parts delta decay",
+        "ends": "embed argmax",
+    }.items()
+    for kind in kinds.split()
 }
 """The colour of a launch by its kind; a kind that is not here is elementwise."""
 
