@@ -164,8 +164,8 @@ class Uploads:
         mapped = replace(run, stored=Stored(view))
         found = {}
         for name, upload, readers in (
-            *((f"read_{count}", run, count) for count in (1, 4, 8, 16)),
-            ("mapped_16", mapped, 16),
+            *((f"read_{count}", run, count) for count in (1, 4, 8, 12, 16)),
+            ("mapped_12", mapped, 12),
         ):
             seconds = []
             for _ in range(2):

@@ -32,7 +32,8 @@ def package(folder: Path, manifest, **modules: bytes) -> Parts:
     """A package of modules; `manifest` is called with the module table."""
     table = {}
     for name, data in modules.items():
-        (folder / name).write_bytes(data)
+        # the suffix is for the reference runtime, which looks at no other file
+        (folder / f"{name}.cubin").write_bytes(data)
         table[name] = Module(name, hashlib.sha256(data).hexdigest())
     return Parts(manifest(table), folder)
 

@@ -18,9 +18,9 @@ from bedstone.errors import WeightError
 from bedstone.runtime.cuda.driver import Driver, Rows
 from bedstone.runtime.device import Stored, Upload
 
-BLOCK_BYTES = 8 * 2**20
+BLOCK_BYTES = 4 * 2**20
 _BLOCKS = 2
-_READERS = 16
+_READERS = 12
 _TELL_SECONDS = 0.1
 
 
