@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import gguf
@@ -92,8 +93,12 @@ def write_gguf(
     fields: Mapping[str, Any] = GGUF_FIELDS,
     tensors: Mapping[str, np.ndarray] | None = None,
     arch: str = "llama",
+    held: Mapping[str, str] = MappingProxyType({}),
 ) -> Path:
-    """A GGUF file by the reference writer; a list becomes an array."""
+    """A GGUF file by the reference writer; a list becomes an array.
+
+    Tensors that are bytes of a quantized format say which in `held`.
+    """
     writer = gguf.GGUFWriter(path, arch)
     for key, value in fields.items():
         match value:
@@ -108,7 +113,8 @@ def write_gguf(
             case _:
                 writer.add_array(key, value)
     for name, tensor in (llama_gguf_tensors() if tensors is None else tensors).items():
-        writer.add_tensor(name, tensor)
+        kind = gguf.GGMLQuantizationType[held[name].upper()] if name in held else None
+        writer.add_tensor(name, tensor, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
