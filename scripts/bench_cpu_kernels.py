@@ -20,8 +20,9 @@ from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Kernel
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.manifest import ScalarParam
-from bedstone.target.cpu import HARDWARE_SETS, read_features
-from bedstone.target.hardware import read_hardware
+from bedstone.target.cpu import read_features, runnable
+from bedstone.target.hardware import read_sets
+from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import Unit, compile_many, find_compiler
 
 DRIVER = """
@@ -69,7 +70,7 @@ class Bench:
         source = cache / "driver.c"
         source.write_text(DRIVER)
         self.driver = self.compiled(
-            Unit((source,), ("-O3",), include=read_hardware("cpu-generic").folders)
+            Unit((source,), ("-O3",), include=read_sources(read_sets()["cpu-generic"]).include)
         )
 
     def compiled(self, unit: Unit) -> ctypes.CDLL:
@@ -94,7 +95,9 @@ class Bench:
         kernel = cpu_kernels().get(entry)
         if kernel is None:
             raise SystemExit(f"no kernel `{entry}`")
-        library = self.compiled(read_hardware(hardware).unit(kernel.source, kernel.defines))
+        library = self.compiled(
+            read_sources(read_sets()[hardware]).unit(kernel.source, kernel.defines)
+        )
         buffers, size = arguments(kernel, rows, k, n)
         self.kept.append(buffers)
         sizes = {"rows": rows, "k": k, "n": n}
@@ -152,7 +155,7 @@ def spread(case: Case, threads: int) -> float:
 def measure(options: argparse.Namespace, cache: Path) -> None:
     """Time every case in turn, round after round; print the best rate of each."""
     bench = Bench(cache)
-    sets = [name for name, needed in HARDWARE_SETS if needed <= read_features()]
+    sets = runnable(read_sets(), read_features())
     cases = [bench.read(64 << 20)] + [
         bench.product(entry, hardware, rows, options.k, options.n // (1 if rows == 1 else 8))
         for entry, hardware, rows in itertools.product(options.entries, sets, options.rows)

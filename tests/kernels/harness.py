@@ -12,12 +12,13 @@ import numpy as np
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Extent, Kernel, Shared
 from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StateParam
-from bedstone.target.cpu import HARDWARE_SETS, read_features
-from bedstone.target.hardware import read_hardware
+from bedstone.target.cpu import read_features, runnable
+from bedstone.target.hardware import read_sets
+from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import Compiler, Unit, compile_many
 
 GUARD = 256
-AVAILABLE = tuple(name for name, needed in HARDWARE_SETS if needed <= read_features())
+AVAILABLE = runnable(read_sets(), read_features())
 
 DTYPES = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
@@ -64,7 +65,7 @@ class Library:
 
     def unit(self, module: str) -> Unit:
         kernel = next(k for k in cpu_kernels().kernels.values() if k.module == module)
-        unit = read_hardware(self.hardware).unit(kernel.source, kernel.defines)
+        unit = read_sources(read_sets()[self.hardware]).unit(kernel.source, kernel.defines)
         return replace(unit, flags=(*unit.flags, *self.flags))
 
     def abi(self, kernel: Kernel) -> str:

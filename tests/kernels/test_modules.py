@@ -54,7 +54,7 @@ def test_the_same_sources_elsewhere_give_the_same_bytes(
     unit = library.unit("norm")
     copies = []
     for place in ("one", "two/three"):
-        folders = [tmp_path / place / folder.name for folder in unit.include]
+        folders = [tmp_path / place / folder.parent.name for folder in unit.include]
         for folder, copy in zip(unit.include, folders, strict=True):
             shutil.copytree(folder, copy)
         source = next(c for c in folders if (c / "norm.c").exists()) / "norm.c"

@@ -1,24 +1,74 @@
 """The kernel set of a CPU: never one that needs an instruction it lacks."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from bedstone.target.cpu import HARDWARE_SETS, choose, parse_cpuinfo, read_features
+from bedstone.errors import CallerError, TargetError
+from bedstone.target.cpu import (
+    choose,
+    parse_cpuinfo,
+    read_features,
+    refuses,
+    require_features,
+    runnable,
+)
+from bedstone.target.hardware import read_sets
+from kernel_trees import hardware, write_tree
 
-V3, V4 = (dict(HARDWARE_SETS)[f"cpu-x86-64-v{level}"] for level in (3, 4))
+SETS = read_sets()
+V3, V4 = (SETS[f"cpu-x86-64-v{level}"].features for level in (3, 4))
+
+
+def best(features: frozenset[str]) -> str:
+    return choose("auto", SETS, features).name
 
 
 def test_a_cpu_with_every_feature_gets_the_fastest_set() -> None:
-    assert choose(V4 | {"avx512_bf16", "amx_int8"}) == "cpu-x86-64-v4"
-    assert choose(V3 | {"avx512f"}) == "cpu-x86-64-v3"
-    assert choose(frozenset()) == "cpu-generic"
+    assert best(V4 | {"avx512_bf16", "amx_int8"}) == "cpu-x86-64-v4"
+    assert best(V3 | {"avx512f"}) == "cpu-x86-64-v3"
+    assert best(frozenset()) == "cpu-generic"
 
 
 @pytest.mark.parametrize("feature", sorted(V4))
 def test_a_cpu_that_lacks_one_feature_does_not_get_a_set_that_needs_it(feature: str) -> None:
     expected = "cpu-generic" if feature in V3 else "cpu-x86-64-v3"
-    assert choose(V4 - {feature}) == expected
+    assert best(V4 - {feature}) == expected
+    assert expected in runnable(SETS, V4 - {feature})
+
+
+def test_a_named_set_is_refused_with_what_is_missing() -> None:
+    assert choose("cpu-x86-64-v3", SETS, V4).name == "cpu-x86-64-v3"
+    with pytest.raises(
+        TargetError, match=r"lacks: `avx512bw`.*runs `cpu-generic`, `cpu-x86-64-v3`"
+    ):
+        choose("cpu-x86-64-v4", SETS, V4 - {"avx512bw"})
+    with pytest.raises(TargetError, match=re.escape("is for a GPU (`sm_90a`)")):
+        choose("hopper", SETS, V4)
+    with pytest.raises(TargetError, match="holds models and no kernels"):
+        choose("any", SETS, V4)
+    with pytest.raises(CallerError, match="no hardware set"):
+        choose("abacus", SETS, V4)
+
+
+def test_a_tree_without_a_set_for_this_cpu_is_refused(tmp_path: Path) -> None:
+    kernels = write_tree(tmp_path, hardware("a", more='features = ["avx"]\n'))
+    with pytest.raises(TargetError, match="no hardware set runs on this machine's CPU"):
+        choose("auto", read_sets(kernels), frozenset())
+
+
+def test_a_set_says_why_a_cpu_does_not_run_it() -> None:
+    assert refuses(SETS["cpu-x86-64-v3"], V3) is None
+    assert refuses(SETS["cpu-x86-64-v3"], V3 - {"fma"}) == (
+        "needs CPU features this machine lacks: `fma`"
+    )
+
+
+def test_a_module_compiled_for_more_than_the_machine_has_is_refused() -> None:
+    require_features("norm", V3, V4)
+    with pytest.raises(TargetError, match=r"module `norm` was compiled for .*`avx512f`"):
+        require_features("norm", V4, V4 - {"avx512f"})
 
 
 def test_only_features_of_every_processor_count() -> None:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from bedstone.build.emit import PAGE
 from bedstone.build.identity import sources_digest
+from bedstone.build.kernels import Compiled, catalog, compile_modules, require_kernels
 from bedstone.build.plan import plan_manifest
 from bedstone.build.report import report
 from bedstone.build.request import Package, Request, served_context
+from bedstone.build.route import Route, route
 from bedstone.build.write import write_directory
-from bedstone.library.kernel import Kernel
 from bedstone.spec.codec import serialize
 from bedstone.spec.manifest import Manifest, Module
 from bedstone.spec.package import (
@@ -22,14 +23,16 @@ from bedstone.spec.package import (
     LOCK,
     MANIFEST,
     PLAN,
+    TARGET,
     TOKENIZER,
     Lock,
+    Target,
     emit_json,
     emit_lock,
 )
 from bedstone.spec.release import VERSION
-from bedstone.target.hardware import Hardware, read_hardware
-from bedstone.target.toolchain import Compiler, Unit, compile_many, find_compiler
+from bedstone.target.blob import kernel_set_hash
+from bedstone.target.toolchain import Compiler, find_compiler
 from bedstone.verify import verify
 
 Progress = Callable[[str], None]
@@ -42,43 +45,32 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     Raises `CallerError`: `out` holds something else, or an option is out of range; `TargetError`:
     this machine has no compiler, or cannot run the target.
     """
-    hardware = read_hardware(request.hardware)
+    served = route(request.checkpoint, request.target)
     compiler = find_compiler()
     progress("plan")
     forms, emission = plan_manifest(request.checkpoint, request.options)
     progress("kernels")
-    objects = _compile_modules(emission.modules, hardware, compiler, request.cache / "modules")
-    manifest = _pinned(emission.manifest, objects)
+    compiled = compile_modules(served.sources, emission.modules, request.cache / "modules")
+    manifest = _pinned(emission.manifest, compiled.objects)
+    progress("audit")
+    target = _target(served, compiled, manifest)
     progress("verify")
     verify(manifest)
-    lock = _lock(request, manifest, compiler)
+    lock = _lock(request, served.hardware.name, manifest, compiler)
     progress("write")
     files = {
         MANIFEST: serialize(manifest).encode(),
         TOKENIZER: request.checkpoint.tokenizer.to_json().encode(),
         PLAN: emit_json({"decode": report(forms.decode), "chunk": report(forms.chunk)}),
+        TARGET: emit_json(target),
         LOCK: emit_lock(lock),
-        **{f"{KERNELS}/{manifest.modules[name].source}": data for name, data in objects.items()},
+        **{
+            f"{KERNELS}/{manifest.modules[name].source}": data
+            for name, data in compiled.objects.items()
+        },
     }
     write_directory(out, files, owned=LOCK)
     return Package(out, lock)
-
-
-def _compile_modules(
-    modules: Mapping[str, Kernel], hardware: Hardware, compiler: Compiler, cache: Path
-) -> dict[str, bytes]:
-    """The bytes of each module, by label."""
-    units = [
-        Unit(
-            sources=(hardware.source(kernel.source),),
-            flags=hardware.flags,
-            defines=kernel.defines,
-            include=hardware.folders,
-        )
-        for kernel in modules.values()
-    ]
-    paths = compile_many(units, cache=cache, compiler=compiler)
-    return {label: path.read_bytes() for label, path in zip(modules, paths, strict=True)}
 
 
 def _pinned(manifest: Manifest, objects: Mapping[str, bytes]) -> Manifest:
@@ -90,12 +82,30 @@ def _pinned(manifest: Manifest, objects: Mapping[str, bytes]) -> Manifest:
     return replace(manifest, modules=modules)
 
 
-def _lock(request: Request, manifest: Manifest, compiler: Compiler) -> Lock:
+def _target(served: Route, compiled: Compiled, manifest: Manifest) -> Target:
+    """What the package is for, once every entry the manifest calls is found in its modules."""
+    kernels = catalog(served.hardware.vendor)
+    findings = require_kernels(manifest, compiled.built, kernels)
+    return Target(
+        hardware=served.hardware.name,
+        arch=served.hardware.arch,
+        features=tuple(sorted(served.hardware.features)),
+        model=served.model.name,
+        quantization=served.quantization,
+        borrowed=served.resolution.borrowed,
+        kernel_set=kernel_set_hash(compiled.built.blobs.values()),
+        modules={name: blob.fact for name, blob in sorted(compiled.built.blobs.items())},
+        found={finding.entry: finding.module or "" for finding in findings},
+        policy=served.model.record.policy,
+    )
+
+
+def _lock(request: Request, target: str, manifest: Manifest, compiler: Compiler) -> Lock:
     return Lock(
         bedstone=VERSION,
         checkpoint=request.reference,
         identity=request.checkpoint.identity,
-        target=request.hardware,
+        target=target,
         numerics=request.options.numerics,
         context=served_context(request.checkpoint, request.options),
         page=PAGE,

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 PACKAGE_ROOT = Path(__file__).resolve().parent.parent
-_SUFFIXES = (".py", ".c", ".h", ".toml")
+_SUFFIXES = (".py", ".c", ".h", ".cu", ".cuh", ".toml")
 
 
 def sources_digest(root: Path = PACKAGE_ROOT) -> str:

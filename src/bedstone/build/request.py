@@ -12,10 +12,12 @@ from bedstone.build.identity import package_key, sources_digest
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import PACKAGE_PREFIX
 from bedstone.checkpoint.shapes import Shape
-from bedstone.errors import CallerError, TargetError
+from bedstone.errors import CallerError
 from bedstone.spec.file import read_bounded
 from bedstone.spec.package import LOCK, Lock, parse_lock
-from bedstone.target.cpu import HARDWARE_SETS, choose, read_features
+from bedstone.target.cpu import choose, read_features
+from bedstone.target.hardware import read_sets
+from bedstone.target.pin import parse_target
 from bedstone.target.toolchain import Compiler
 
 MOST_CONTEXT = 32768
@@ -57,24 +59,17 @@ class Request:
 
         A set there is none of is a `CallerError`, one this machine cannot run a `TargetError`.
         """
-        here = choose(read_features())
-        if self.target == "auto":
-            return here
-        names = [name for name, _ in HARDWARE_SETS]
-        if self.target not in names:
-            raise CallerError(f"no target `{self.target}`: expected `auto` or one of {names}")
-        if names.index(self.target) < names.index(here):
-            raise TargetError(
-                f"target `{self.target}` needs CPU features this machine lacks: it runs `{here}`"
-            )
-        return self.target
+        wanted, _ = parse_target(self.target)
+        return choose(wanted, read_sets(), read_features()).name
 
     def cached(self, compiler: Compiler) -> Path:
         """Where the cache keeps the package: a name made from all that decides its bytes."""
+        _, pin = parse_target(self.target)
         key = package_key(
             self.checkpoint.identity,
             self.reference,
             self.hardware,
+            str(pin),
             self.options.numerics,
             ",".join(self.options.held),
             str(served_context(self.checkpoint, self.options)),

@@ -5,7 +5,9 @@ wait for what `bedstone run` imports. The help lists every one of them, so the h
 inside their functions.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -21,32 +23,54 @@ COMMANDS = {
     "show": "bedstone.cli.show",
     "plan": "bedstone.cli.plan",
     "cut": "bedstone.cli.cut",
+    "target": "bedstone.cli.target",
     "schema": "bedstone.cli.schema",
 }
-"""Each subcommand and the module whose function `command` it is, in the order of the help."""
+"""Each subcommand and the module whose function `command` it is, in the order of the help.
+
+A module with a table `COMMANDS` of its own is a group of further ones.
+"""
 
 
-class _Commands(TyperGroup):
-    """A group whose commands are the rows of COMMANDS."""
+def _group(commands: Mapping[str, str]) -> type[TyperGroup]:
+    """A group whose commands are the rows of a table, loaded when they are named."""
 
-    def list_commands(self, _ctx: Any) -> list[str]:  # noqa: ANN401  (click's type moves between releases)
-        return list(COMMANDS)
+    class Commands(TyperGroup):
+        def list_commands(self, _ctx: Any) -> list[str]:  # noqa: ANN401  (click's type moves between releases)
+            return list(commands)
 
-    def get_command(self, _ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
-        if cmd_name not in COMMANDS:
-            return None
-        single = typer.Typer(add_completion=False)
-        single.command(cmd_name)(guarded(import_module(COMMANDS[cmd_name]).command))
-        return typer.main.get_command(single)
+        def get_command(self, _ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+            if cmd_name not in commands:
+                return None
+            return _command(cmd_name, import_module(commands[cmd_name]))
+
+    return Commands
 
 
-app = typer.Typer(
-    cls=_Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+def _command(name: str, module: ModuleType) -> Any:  # noqa: ANN401
+    """A module's function `command`, or the group of its own table."""
+    if hasattr(module, "COMMANDS"):
+        group = typer.Typer(name=name, cls=_group(module.COMMANDS), **_GROUP)
+        group.callback(help=module.__doc__)(_nothing)
+        return typer.main.get_command(group)
+    single = typer.Typer(add_completion=False)
+    single.command(name)(guarded(module.command))
+    return typer.main.get_command(single)
+
+
+def _nothing() -> None:
+    """A group has nothing to do before its command."""
+
+
+_GROUP: dict[str, Any] = {
+    "no_args_is_help": True,
+    "add_completion": False,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+
+
+app = typer.Typer(cls=_group(COMMANDS), **_GROUP)
 
 
 def _print_version(wanted: bool) -> None:

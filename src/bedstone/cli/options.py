@@ -25,7 +25,11 @@ NumericsOption = Annotated[
     typer.Option(help="precise: float32 activations; quantized: int8 where the matrix is."),
 ]
 TargetOption = Annotated[
-    str, typer.Option(metavar="NAME", help="A hardware set; auto is the best this machine runs.")
+    str,
+    typer.Option(
+        metavar="HARDWARE[/MODEL[/QUANTIZATION]]",
+        help="What to compile for; auto, and what is left out, is resolved.",
+    ),
 ]
 ContextOption = Annotated[
     int | None,

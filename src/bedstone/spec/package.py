@@ -1,16 +1,20 @@
-"""The directory a compile writes: which file holds what, and the lock that tells its origin."""
+"""The directory a compile writes: which file holds what, what it came from and what it is for."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from bedstone.errors import ManifestError
+from bedstone.spec.target import Policy
 
 MANIFEST = "manifest.json"
 KERNELS = "kernels"
 TOKENIZER = "tokenizer.json"
 PLAN = "plan.json"
 LOCK = "lock.json"
+TARGET = "target.json"
+
+RecordT = TypeVar("RecordT")
 
 
 class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +42,34 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return -(-min(tokens, self.context) // self.page) * self.page
 
 
+class ModuleFact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A compiled module as its own bytes describe it."""
+
+    form: str
+    arch: str
+    sha256: str
+
+
+class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a package was compiled for, and the audit it passed.
+
+    `model` names the record whose `policy` a server follows; `borrowed` says that it is another
+    model's. `kernel_set` is the sha256 over all `modules`, `found` the module of each entry that
+    the manifest calls.
+    """
+
+    hardware: str
+    arch: str
+    features: tuple[str, ...]
+    model: str
+    quantization: str | None
+    borrowed: bool
+    kernel_set: str
+    modules: dict[str, ModuleFact]
+    found: dict[str, str]
+    policy: Policy
+
+
 def emit_lock(lock: Lock) -> bytes:
     """The lock's file contents."""
     return msgspec.json.format(msgspec.json.encode(lock), indent=2) + b"\n"
@@ -48,12 +80,24 @@ def parse_lock(text: bytes, where: str) -> Lock:
 
     Raises `ManifestError`: the text is no lock.
     """
-    try:
-        return msgspec.json.decode(text, type=Lock)
-    except msgspec.MsgspecError as error:
-        raise ManifestError(f"`{where}` is no package lock: {error}") from error
+    return _parse(text, Lock, f"`{where}` is no package lock")
+
+
+def parse_target(text: bytes, where: str) -> Target:
+    """Read what a package was compiled for; `where` names the file in errors.
+
+    Raises `ManifestError`: the text says no such thing.
+    """
+    return _parse(text, Target, f"`{where}` is no package target")
 
 
 def emit_json(value: Any) -> bytes:  # noqa: ANN401  (any JSON value)
     """A file's contents for a report."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def _parse(text: bytes, kind: type[RecordT], refusal: str) -> RecordT:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.MsgspecError as error:
+        raise ManifestError(f"{refusal}: {error}") from error

@@ -1,23 +1,57 @@
-"""Which CPU kernel set this machine can run: never one whose instructions it lacks."""
+"""Which CPU kernel sets this machine can run: never one whose instructions it lacks."""
 
 import platform
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-_V3 = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "sse4_2", "xsave"})
-_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni"}
-
-HARDWARE_SETS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("cpu-x86-64-v4", _V4),
-    ("cpu-x86-64-v3", _V3),
-    ("cpu-generic", frozenset()),
-)
-"""Each set and the CPU features it needs (Linux's names), the fastest first."""
+from bedstone.errors import TargetError
+from bedstone.target.hardware import HardwareSet, find_set
+from bedstone.target.pin import AUTO
 
 
-def choose(features: frozenset[str]) -> str:
-    """The fastest hardware set whose every needed feature is in `features`."""
-    return next(name for name, needed in HARDWARE_SETS if needed <= features)
+def runnable(sets: Mapping[str, HardwareSet], features: frozenset[str]) -> tuple[str, ...]:
+    """The CPU sets whose every needed feature is in `features`, the most demanding first."""
+    fitting = (s for s in sets.values() if s.vendor == "cpu" and s.features <= features)
+    return tuple(s.name for s in sorted(fitting, key=lambda s: (-len(s.features), s.name)))
+
+
+def choose(wanted: str, sets: dict[str, HardwareSet], features: frozenset[str]) -> HardwareSet:
+    """The CPU set to run: the best there is for `auto`, else the one named.
+
+    An unknown set is a `CallerError`, one this machine cannot run a `TargetError`.
+    """
+    able = runnable(sets, features)
+    if wanted == AUTO and able:
+        return sets[able[0]]
+    if wanted == AUTO:
+        raise TargetError("no hardware set runs on this machine's CPU")
+    named = find_set(wanted, sets)
+    refusal = refuses(named, features)
+    if refusal is not None:
+        raise TargetError(f"target `{wanted}` {refusal}; this machine runs {_listed(able)}")
+    return named
+
+
+def refuses(hardware: HardwareSet, features: frozenset[str]) -> str | None:
+    """Why a CPU with these features does not run a set; None where it does."""
+    if hardware.vendor == "any":
+        return "holds models and no kernels"
+    if hardware.vendor != "cpu":
+        return f"is for a GPU (`{hardware.arch}`), not for a CPU"
+    lacking = hardware.features - features
+    return f"needs CPU features this machine lacks: {_listed(lacking)}" if lacking else None
+
+
+def require_features(module: str, needs: frozenset[str], features: frozenset[str]) -> None:
+    """Refuse a module that was compiled for CPU features which are not there."""
+    lacking = needs - features
+    if lacking:
+        raise TargetError(
+            f"module `{module}` was compiled for CPU features this machine lacks: "
+            f"{_listed(lacking)}; compile the package again here, or elsewhere with a `--target` "
+            f"that `bedstone target list` says this machine runs"
+        )
 
 
 def parse_cpuinfo(text: str) -> frozenset[str]:
@@ -32,3 +66,7 @@ def read_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
     if platform.machine() != "x86_64" or sys.maxsize < 2**32 or not cpuinfo.exists():
         return frozenset()
     return parse_cpuinfo(cpuinfo.read_text())
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) or "none"

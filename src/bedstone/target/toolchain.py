@@ -23,6 +23,7 @@ from bedstone.errors import CallerError, KernelError, TargetError
 
 _COMPILERS = ("cc", "gcc", "clang")
 _MESSAGE_LINES = 8
+_HEADERS = frozenset({".h", ".cuh"})
 _FIXED_FLAGS = (
     "-std=c11",
     "-shared",
@@ -156,7 +157,7 @@ def unit_digest(unit: Unit, compiler: Compiler) -> str:
         _feed(digest, source.read_bytes())
     for directory in (*{source.parent: None for source in unit.sources}, *unit.include):
         _feed(digest, b"include")
-        for header in sorted(directory.glob("*.h")):
+        for header in sorted(path for path in directory.iterdir() if path.suffix in _HEADERS):
             _feed(digest, header.name.encode())
             _feed(digest, header.read_bytes())
     return digest.hexdigest()

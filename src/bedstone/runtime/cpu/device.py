@@ -20,6 +20,7 @@ from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
 from bedstone.runtime.weights import rows_of
 from bedstone.spec.manifest import TensorMap
+from bedstone.target.cpu import read_features, require_features
 
 # The dynamic linker keeps a shared object until the process ends and knows it by the path it was
 # opened under, so each object is opened once a process and its descriptor is never reused.
@@ -37,6 +38,7 @@ class CpuDevice:
     def __init__(self, cache: Path, threads: int | None = None) -> None:
         self._replayer = Replayer(build_replayer(cache), threads)
         self.threads = self._replayer.threads
+        self._features = read_features()
 
     def free_bytes(self) -> int:
         """Memory the system says it could still give out."""
@@ -100,6 +102,7 @@ class CpuDevice:
     def function(self, artifact: Artifact, kernel: Kernel) -> int:
         """The address of a kernel whose exported parameter list is exactly its launches'."""
         library = _load(artifact)
+        require_features(artifact.module, _needs(library), self._features)
         stated = _symbol(library, abi_symbol(kernel.entry), artifact)
         text = ctypes.string_at(stated).decode(errors="replace")
         require_abi(artifact.module, kernel.entry, kernel.params, text)
@@ -163,6 +166,15 @@ def _open_sealed(artifact: Artifact) -> ctypes.CDLL:
     except OSError:
         os.close(descriptor)
         raise
+
+
+def _needs(library: ctypes.CDLL) -> frozenset[str]:
+    """The CPU features a module states that it was compiled for; one of ours always does."""
+    try:
+        stated = ctypes.c_char.in_dll(library, "bs_needs")
+    except ValueError:
+        return frozenset()
+    return frozenset(ctypes.string_at(ctypes.addressof(stated)).decode(errors="replace").split())
 
 
 def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:

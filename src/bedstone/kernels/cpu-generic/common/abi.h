@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <needs.h>
+
 typedef union {
     void *ptr;
     int32_t i32;

@@ -1,0 +1,123 @@
+"""A target's modules, compiled, and audited against all that may be asked of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from bedstone.errors import KernelError
+from bedstone.lane.lookups import lookups
+from bedstone.library.catalog import cpu_kernels
+from bedstone.library.kernel import Kernel, KernelSet
+from bedstone.spec.manifest import KernelLaunch, Manifest
+from bedstone.spec.target import Vendor
+from bedstone.target.audit import Built, Finding, Wanted, audit, failures
+from bedstone.target.blob import Blob, read_blob
+from bedstone.target.hardware import HardwareSet
+from bedstone.target.nvrtc import compile_cubins, find_nvrtc
+from bedstone.target.sources import Sources
+from bedstone.target.toolchain import Unit, compile_many, find_compiler
+
+NO_KERNELS = KernelSet("none", {})
+
+EMITTED = ("cast_f16_f32", "cast_bf16_f32", "rope_table")
+"""The entries that a manifest calls beside those of the lane's schedules."""
+
+
+def catalog(vendor: Vendor) -> KernelSet:
+    """The kernels that the library has for a vendor's sets."""
+    return cpu_kernels() if vendor == "cpu" else NO_KERNELS
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """Modules by label: their bytes, and what those are."""
+
+    objects: Mapping[str, bytes]
+    built: Built
+
+
+def compile_modules(sources: Sources, modules: Mapping[str, Kernel], cache: Path) -> Compiled:
+    """Compile a kernel of each module, and of each that a nearer file hides.
+
+    A source that does not compile, or a module that needs more than its set declares, is a
+    `KernelError`; a machine without the compiler a `TargetError`.
+    """
+    hidden = {
+        label: unit
+        for label, kernel in modules.items()
+        if (unit := sources.hidden_unit(kernel.source, kernel.defines)) is not None
+    }
+    own = {label: sources.unit(k.source, k.defines) for label, k in modules.items()}
+    paths = _compile((*own.values(), *hidden.values()), sources.hardware, cache)
+    objects = {label: path.read_bytes() for label, path in zip(own, paths, strict=False)}
+    hiding = zip(hidden, paths[len(own) :], strict=True)
+    built = Built(
+        {label: _blob(label, data, sources.hardware) for label, data in objects.items()},
+        {label: _blob(label, path.read_bytes(), sources.hardware) for label, path in hiding},
+    )
+    return Compiled(objects, built)
+
+
+def modules_of(kernels: Iterable[Kernel]) -> dict[str, Kernel]:
+    """A kernel of each module, by the module's label."""
+    return {kernel.module: kernel for kernel in kernels}
+
+
+def audit_sources(sources: Sources, built: Built) -> list[Finding]:
+    """What a target has of everything the lane and the manifest may ask for."""
+    kernels = catalog(sources.hardware.vendor)
+    return audit(_asked(kernels), built, sources.absences())
+
+
+def require_kernels(manifest: Manifest, built: Built, kernels: KernelSet) -> list[Finding]:
+    """A finding for each entry the manifest calls; one that is not found is a `KernelError`."""
+    findings = audit(_called(manifest, kernels), built, ())
+    failed = failures(findings)
+    if failed:
+        raise KernelError("\n".join(map(str, failed)))
+    return findings
+
+
+def _asked(kernels: KernelSet) -> Iterator[Wanted]:
+    for lookup in lookups():
+        wanted = _wanted(lookup.entry, lookup.asker, lookup.without, kernels)
+        yield replace(wanted, forms=lookup.forms)
+    for entry in EMITTED:
+        yield _wanted(entry, "the manifest", None, kernels)
+
+
+def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:
+    launches = {
+        launch.entry: name
+        for name, op in manifest.ops.items()
+        for launch in op.impl.launches
+        if isinstance(launch, KernelLaunch)
+    }
+    for entry, op in launches.items():
+        yield _wanted(entry, op, None, kernels)
+
+
+def _wanted(entry: str, asker: str, without: str | None, kernels: KernelSet) -> Wanted:
+    kernel = kernels.get(entry)
+    if kernel is None:
+        return Wanted(entry, asker, without, None, None)
+    return Wanted(entry, asker, without, kernel.module, kernel.abi)
+
+
+def _compile(units: tuple[Unit, ...], hardware: HardwareSet, cache: Path) -> tuple[Path, ...]:
+    if not units:
+        return ()
+    if hardware.vendor == "nvidia":
+        return compile_cubins(units, hardware.arch, cache=cache, nvrtc=find_nvrtc())
+    return compile_many(units, cache=cache, compiler=find_compiler())
+
+
+def _blob(label: str, data: bytes, hardware: HardwareSet) -> Blob:
+    blob = read_blob(label, data, hardware.arch)
+    beyond = blob.needs - hardware.features
+    if beyond:
+        raise KernelError(
+            f"module `{label}` was compiled for {', '.join(sorted(beyond))}, which hardware set "
+            f"`{hardware.name}` does not declare: add to its features, or take the flag away"
+        )
+    return blob

@@ -1,0 +1,113 @@
+"""The little of an ELF file that says what a compiled module is: machine, flags, symbols.
+
+Shared objects and cubins are both ELF, 64-bit and little-endian here. The bytes are untrusted:
+every offset is checked before it is used.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bedstone.errors import KernelError
+
+MAGIC = b"\x7fELF"
+CUDA_MACHINE = 190
+
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SYMBOL_TABLES = (2, 11)
+_NO_BITS = 8
+_CLASS_64, _LITTLE_ENDIAN = 2, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A defined symbol: `type` and `other` as ELF has them, `data` its bytes in the file."""
+
+    name: str
+    type: int
+    other: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """An ELF file; `abi` is the version of its ABI."""
+
+    machine: int
+    abi: int
+    flags: int
+    symbols: tuple[Symbol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    kind: int
+    address: int
+    offset: int
+    size: int
+    link: int
+
+
+def parse_elf(data: bytes, module: str) -> Elf:
+    """What the file of `module` is; bytes that are no whole ELF file are a `KernelError`."""
+    try:
+        return _parse(data)
+    except (struct.error, ValueError) as error:
+        raise KernelError(f"module `{module}` is no whole ELF file: {error}") from error
+
+
+def _parse(data: bytes) -> Elf:
+    identity, _, machine, _, _, _, table, flags, _, _, _, _, count, _ = _HEADER.unpack_from(data)
+    if identity[:6] != MAGIC + bytes((_CLASS_64, _LITTLE_ENDIAN)):
+        raise ValueError("expected 64-bit little-endian ELF")
+    if table + count * _SECTION.size > len(data):
+        raise ValueError(f"the section table ends beyond byte {len(data)}")
+    sections = [
+        _section(_SECTION.unpack_from(data, table + at * _SECTION.size)) for at in range(count)
+    ]
+    symbols = tuple(_symbols(data, sections))
+    return Elf(machine, identity[8], flags, symbols)
+
+
+def _section(row: tuple[int, ...]) -> _Section:
+    _, kind, _, address, offset, size, link, *_ = row
+    return _Section(kind, address, offset, size, link)
+
+
+def _symbols(data: bytes, sections: list[_Section]) -> Iterator[Symbol]:
+    for section in sections:
+        if section.kind not in _SYMBOL_TABLES:
+            continue
+        if section.link >= len(sections):
+            raise ValueError("a symbol table names no string table")
+        names = _bytes(data, sections[section.link])
+        for name, info, other, home, value, size in _SYMBOL.iter_unpack(_bytes(data, section)):
+            if 0 < home < len(sections):
+                spelled = names[name : _end(names, name)].decode(errors="replace")
+                yield Symbol(spelled, info & 15, other, _held(data, sections[home], value, size))
+
+
+def _bytes(data: bytes, section: _Section) -> bytes:
+    end = section.offset + section.size
+    if end > len(data):
+        raise ValueError(f"a section ends at byte {end} of {len(data)}")
+    return data[section.offset : end]
+
+
+def _held(data: bytes, section: _Section, value: int, size: int) -> bytes:
+    """The bytes of a symbol; its value is an address, or an offset where the section has none."""
+    if section.kind == _NO_BITS:
+        return b""
+    start = section.offset + value - section.address
+    if start < 0 or start + size > len(data):
+        raise ValueError("a symbol lies outside the file")
+    return data[start : start + size]
+
+
+def _end(names: bytes, start: int) -> int:
+    end = names.find(b"\0", start)
+    if start >= len(names) or end < 0:
+        raise ValueError("a symbol's name lies outside its table")
+    return end
