@@ -10,9 +10,7 @@ from typing import Any
 
 from bedstone.spec.definition import Definition, TensorSpec
 from bedstone.spec.dialect.emit_definition import emit_definition
-from bedstone.spec.dialect.workload import emit_workload
 from bedstone.spec.solution import Solution
-from bedstone.spec.workload import Workload
 
 _PROSE = ("description", "tags")
 
@@ -65,11 +63,6 @@ def solution_identity(solution: Solution) -> str:
             "sources": sorted([source.path, source.content] for source in solution.sources),
         }
     )
-
-
-def workload_identity(workload: Workload) -> str:
-    """The sha256 of a Workload: sizes, sources of values, tolerance and its own name."""
-    return _sha256(emit_workload(workload, "sol").value)
 
 
 def _sha256(value: Any) -> str:  # noqa: ANN401  (any JSON value)

@@ -37,11 +37,6 @@ class BuildSpec:
         """The file that holds the entry."""
         return self.entry_point.partition("::")[0]
 
-    @property
-    def entry_name(self) -> str:
-        """The function that is called."""
-        return self.entry_point.partition("::")[2]
-
 
 @dataclass(frozen=True, slots=True)
 class Solution:

@@ -92,10 +92,13 @@ def test_former_names_are_read_as_todays():
     assert definition(op_type=..., type="norm").op_type == "norm"
 
 
-def test_prose_among_constraints_is_kept_and_told_of():
-    assert warnings(constraints=["pages must not overlap"]) == [
-        "/constraints/0: cannot be decided (not an expression): kept as prose"
-    ]
+def test_prose_among_constraints_is_kept_where_dumps_have_it_and_refused_elsewhere():
+    prose = {"constraints": ["pages must not overlap"]}
+    message = "/constraints/0: expected an expression, found `pages must not overlap`"
+    assert [text.startswith(message) for text in errors(**prose)] == [True]
+    assert [text.startswith(message) for text in warnings(**prose, init="")] == [True]
+    dump = parse_definition(definition_value(**prose, init="")).value
+    assert [loss.path for loss in emit_definition(dump, "fib").losses] == ["/constraints/0"]
 
 
 @pytest.mark.parametrize("reference", ["...", "", ...])

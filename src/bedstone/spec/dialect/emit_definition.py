@@ -7,6 +7,8 @@ from typing import Any
 from bedstone.spec.definition import Axis, ConstAxis, Definition, ExprAxis, TensorSpec, VarAxis
 from bedstone.spec.dialect import Dialect, Emission, Loss
 from bedstone.spec.dialect.members import members, unless
+from bedstone.spec.fault import shown
+from bedstone.spec.formula import UndecidableError, parse_formula
 
 # fmt: off
 _FIB_DTYPES = frozenset((
@@ -160,6 +162,16 @@ def _noting_ignored(definition: Definition, losses: list[Loss]) -> Definition:
     return definition
 
 
+def _noting_prose(definition: Definition, losses: list[Loss]) -> Definition:
+    for at, text in enumerate(definition.constraints):
+        try:
+            parse_formula(text)
+        except UndecidableError:
+            message = f"`{shown(text)}` is no expression"
+            losses.append(Loss(f"/constraints/{at}", message, fatal=True))
+    return definition
+
+
 def _note_dtypes(definition: Definition, dialect: Dialect, losses: list[Loss]) -> None:
     known = _DTYPES.get(dialect)
     if known is None:
@@ -179,6 +191,7 @@ _REWRITES: dict[Dialect, tuple[Rewrite, ...]] = {
         _without_shared_names,
         _with_op_type,
         _noting_ignored,
+        _noting_prose,
     ),
     "flashinfer": (_without_computed_axes, _without_literal_sizes),
     "sol": (_with_run, _without_shared_names),

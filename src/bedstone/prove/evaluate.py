@@ -1,0 +1,247 @@
+"""One Solution on one Problem: is it right, and how long does it take.
+
+Inputs, reference and judge are here; the Solution runs in a child. Every call, timed ones too, has
+inputs it has not seen before; outputs of timed calls chosen afterwards are judged like the rest.
+"""
+
+import secrets
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bedstone.prove.environment import environment, flush_bytes
+from bedstone.prove.honesty import require_honest_clocks, require_possible, require_untouched
+from bedstone.prove.judge import Metrics, judge
+from bedstone.prove.lazy import Trial
+from bedstone.prove.problem import Problem, moved_bytes
+from bedstone.prove.sandbox.candidate import Call, Candidate, CandidateError
+from bedstone.prove.sandbox.zygote import Zygote
+from bedstone.prove.timing import floor_ms, summarize
+from bedstone.spec.dialect.workload import emit_tolerance
+from bedstone.spec.identity import definition_identity, solution_identity
+from bedstone.spec.solution import Solution
+from bedstone.spec.trace import (
+    Correctness,
+    Evaluation,
+    Failed,
+    Outcome,
+    Passed,
+    Performance,
+    WrongNumbers,
+)
+
+CALIBRATIONS = 20
+"""Exchanges in which nothing is done, before the timed ones."""
+
+Now = Callable[[], datetime]
+_Kept = tuple[int, dict[str, torch.Tensor]]
+
+
+def utc_now() -> datetime:
+    """This moment."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """Who a Solution is compared with, and the milliseconds that took."""
+
+    name: str
+    latency_ms: float
+
+
+@dataclass
+class _Run:
+    """What is known of a run so far; it grows until the run ends or fails."""
+
+    metrics: dict[str, Metrics] = field(default_factory=dict)
+    calls: list[Call] = field(default_factory=list)
+    first: Call | None = None
+    build_ns: int = 0
+    judged: int = 0
+
+
+def evaluate(
+    problem: Problem,
+    solution: Solution,
+    zygote: Zygote,
+    baseline: Baseline | None = None,
+    now: Now = utc_now,
+) -> Evaluation:
+    """Try and time a Solution.
+
+    Args:
+        problem: Trials and expected outputs.
+        solution: Its code is not trusted and runs in a process of its own.
+        zygote: What forks that process.
+        baseline: What a speed-up is against; the Solution itself where None.
+        now: The clock of the timestamp.
+
+    Returns:
+        The outcome, whatever it is, with how it was measured.
+    """
+    config = problem.config
+    run, log = _Run(), ""
+    flush = flush_bytes(config.device) if config.cold else 0
+    started = now()
+    with (
+        tempfile.TemporaryDirectory(prefix="bedstone-") as folder,
+        Candidate(zygote, problem.layout, config.device, flush, config.seconds) as candidate,
+    ):
+        try:
+            run.build_ns = candidate.build(solution, Path(folder))
+            outcome = _outcome(problem, candidate, run, baseline)
+        except CandidateError as error:
+            numbers = error.status == "INCORRECT_NUMERICAL"
+            outcome = WrongNumbers(_correctness(run)) if numbers else Failed(error.status)
+            log = f"{error}\n{error.log}"
+        log = "\n".join(filter(None, (log.strip(), candidate.log().strip(), _why(run))))
+    return Evaluation(
+        outcome=outcome,
+        environment=environment(config.device),
+        timestamp=started.isoformat(timespec="seconds"),
+        log=log,
+        record=_record(problem, solution, run, baseline),
+    )
+
+
+def _outcome(
+    problem: Problem, candidate: Candidate, run: _Run, baseline: Baseline | None
+) -> Outcome:
+    for number, trial in enumerate(problem.trials):
+        if not _try(problem, candidate, number, trial, run):
+            return WrongNumbers(_correctness(run))
+    if not _time(problem, candidate, run):
+        return WrongNumbers(_correctness(run))
+    return Passed(_correctness(run), _performance(run, baseline))
+
+
+def _try(problem: Problem, candidate: Candidate, number: int, trial: Trial, run: _Run) -> bool:
+    """One call that is judged; whether it is right."""
+    candidate.prepare(number, trial.inputs)
+    call = _checked(candidate.call())
+    run.first = run.first or call
+    return _judged(problem, trial, candidate.fetch(number), run)
+
+
+def _checked(call: Call) -> Call:
+    if call.hacks:
+        raise CandidateError("REWARD_HACK", "; ".join(call.hacks))
+    return call
+
+
+def _judged(problem: Problem, trial: Trial, after: dict[str, torch.Tensor], run: _Run) -> bool:
+    """Hold what a call left against the reference; the worst of all calls is kept."""
+    require_untouched(problem.definition, trial.inputs, after)
+    run.judged += 1
+    for output in problem.outputs:
+        found = after[output.target or output.name]
+        metrics = judge(found, trial.expected[output.name], output.dtype, problem.tolerance)
+        known = run.metrics.get(output.name)
+        if known is None or (known.fits, -known.spread) > (metrics.fits, -metrics.spread):
+            run.metrics[output.name] = metrics
+    return all(metrics.fits for metrics in run.metrics.values())
+
+
+def _time(problem: Problem, candidate: Candidate, run: _Run) -> bool:
+    """The calls that count; whether those looked at afterwards are right."""
+    config = problem.config
+    overheads = [candidate.round_trip() for _ in range(CALIBRATIONS)]
+    kept: list[_Kept] = []
+    begin = config.trials + config.warmup
+    for number in range(config.trials, begin + config.iterations):
+        candidate.prepare(number, problem.inputs(number))
+        call = _checked(candidate.call())
+        if number < begin:
+            continue
+        run.calls.append(call)
+        # chosen when the call is over: nobody could prepare for being looked at
+        at = _chosen(config.samples, len(run.calls))
+        if at is not None:
+            kept[at : at + 1] = [(number, candidate.fetch(number))]
+    require_honest_clocks(run.calls, overheads)
+    require_possible(_latencies(run), moved_bytes(problem.definition, problem.sizes), config)
+    return all(_judged(problem, problem.trial(number), after, run) for number, after in kept)
+
+
+def _chosen(most: int, seen: int) -> int | None:
+    """Which of `most` kept calls the newest of `seen` replaces, so that each is as likely kept."""
+    at = seen - 1 if seen <= most else secrets.randbelow(seen)
+    return at if at < most else None
+
+
+def _latencies(run: _Run) -> list[float]:
+    return [(call.ns + call.setup_ns) / 1e6 for call in run.calls]
+
+
+def _performance(run: _Run, baseline: Baseline | None) -> Performance:
+    latency = summarize(_latencies(run)).p50
+    against = latency if baseline is None else baseline.latency_ms
+    return Performance(latency, against, against / latency)
+
+
+def _correctness(run: _Run) -> Correctness:
+    every = run.metrics.values()
+    return Correctness(
+        max_relative_error=max((m.max_relative_error for m in every), default=0.0),
+        max_absolute_error=max((m.max_absolute_error for m in every), default=0.0),
+        extra={name: metrics.json() for name, metrics in run.metrics.items()},
+    )
+
+
+def _why(run: _Run) -> str:
+    """Why outputs do not fit, one line each."""
+    return "\n".join(
+        f"`{name}`: {'; '.join(m.reasons)}; worst at {list(m.worst)}: expected {m.expected:g}, "
+        f"found {m.found:g}"
+        for name, m in run.metrics.items()
+        if not m.fits
+    )
+
+
+def _record(
+    problem: Problem, solution: Solution, run: _Run, baseline: Baseline | None
+) -> dict[str, Any]:
+    """How it was measured: all that is needed to measure it again."""
+    config = problem.config
+    moved = moved_bytes(problem.definition, problem.sizes)
+    tolerance = problem.tolerance
+    return {
+        "definition": definition_identity(problem.definition),
+        "solution": solution_identity(solution),
+        "config": config.json(),
+        "tolerance": None if tolerance is None else emit_tolerance(tolerance),
+        "judged": run.judged,
+        "moved_bytes": moved,
+        "floor_ms": None if config.bandwidth is None else floor_ms(moved, config.bandwidth),
+        "baseline": None if baseline is None else baseline.name,
+        "timing": _timing(problem, run),
+    }
+
+
+def _timing(problem: Problem, run: _Run) -> dict[str, Any] | None:
+    """Each number under its own name: a call with its setup, without, and the first of all."""
+    if not run.calls:
+        return None
+    has_setup = any(call.setup_ns for call in run.calls)
+    steady = summarize([call.ns / 1e6 for call in run.calls])
+    on_gpu = problem.config.device == "cuda"
+    return {
+        "method": "CUDA events, device idle before and after" if on_gpu else "wall clock",
+        "cache": "cold" if problem.config.cold else "warm",
+        "scope": "setup and run" if has_setup else "run",
+        "latency_ms": asdict(summarize(_latencies(run))),
+        "steady_ms": asdict(steady),
+        "setup_ms": _median([call.setup_ns / 1e6 for call in run.calls]) if has_setup else None,
+        "first_call_ms": None if run.first is None else run.first.ns / 1e6,
+        "build_ms": run.build_ns / 1e6,
+    }
+
+
+def _median(values: Sequence[float]) -> float:
+    return summarize(values).p50

@@ -1,0 +1,79 @@
+"""A Solution's entry as a function, from the files of its folder."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from types import ModuleType
+from typing import Any
+
+from bedstone.prove.results import ResultError
+
+PYTHON = ("python", "pytorch", "triton", "tilelang", "cutedsl", "cute_dsl", "cutile", "tlx")
+"""Languages whose entry is a Python function."""
+
+COMPILED = ("cpp", "cuda", "cuda_cpp", "cutlass", "cublas", "cudnn")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An entry, how it is called, and what is to run once before it."""
+
+    entry: Callable[..., Any]
+    destination_passing: bool
+    setup: Callable[..., Any] | None = None
+
+
+def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
+    """Load a Solution into this process.
+
+    Args:
+        folder: Its files; the folder's name is the name of the package they form.
+        spec: Languages, entry point, binding, calling style and compiler flags.
+
+    Returns:
+        The entry; `setup` is the function of that name beside it, if there is one.
+
+    Raises:
+        ResultError: it is in a language we cannot load, or has no such function.
+    """
+    languages = spec["languages"]
+    file, _, name = spec["entry_point"].partition("::")
+    if all(language in PYTHON for language in languages):
+        module = _import(folder, file)
+    elif all(language in COMPILED for language in languages) and spec["binding"] == "torch":
+        module = _compile(folder, spec)
+    else:
+        listed = ", ".join(languages)
+        message = f"no builder for `{listed}` with binding `{spec['binding']}`"
+        raise ResultError("COMPILE_ERROR", message)
+    entry = getattr(module, name, None)
+    if not callable(entry):
+        raise ResultError("COMPILE_ERROR", f"`{file}` has no function `{name}`")
+    setup = getattr(module, "setup", None)
+    return Loaded(entry, spec["destination_passing"], setup if callable(setup) else None)
+
+
+def _import(folder: Path, file: str) -> ModuleType:
+    """The entry's module: files may import each other relatively, or by their own names."""
+    sys.path[:0] = [str(folder.parent), str(folder)]
+    parts = PurePosixPath(file).with_suffix("").parts
+    return importlib.import_module(".".join((folder.name, *parts)))
+
+
+def _compile(folder: Path, spec: Mapping[str, Any]) -> ModuleType:
+    from torch.utils.cpp_extension import load  # noqa: PLC0415  (loads a compiler driver)
+
+    kinds = (".cpp", ".cc", ".cxx", ".cu")
+    sources = [str(path) for path in sorted(folder.rglob("*")) if path.suffix in kinds]
+    options = spec["options"]
+    module: ModuleType = load(
+        name=folder.name,
+        sources=sources,
+        extra_include_paths=[str(folder)],
+        extra_cflags=options.get("cflags"),
+        extra_cuda_cflags=options.get("cuda_cflags"),
+        extra_ldflags=options.get("ld_flags"),
+    )
+    return module

@@ -1,0 +1,108 @@
+"""Solutions by Definition and sizes, loaded into this process and ready to be called."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bedstone.errors import BedstoneError
+from bedstone.prove.choose import Choice, Policy, choose
+from bedstone.prove.reference import expected_outputs
+from bedstone.prove.results import ResultError
+from bedstone.prove.sandbox.load import load_entry
+from bedstone.prove.tensors import stored_shape, torch_dtype
+from bedstone.prove.trace_set import TraceSet
+from bedstone.prove.write import build_request, write_sources
+from bedstone.spec.axes import bind
+from bedstone.spec.definition import Definition
+from bedstone.spec.solution import Solution
+
+Entry = Callable[..., Any]
+
+
+@dataclass
+class TraceTable:
+    """What Traces recommend on one device; Solutions run in this process, so trust them first.
+
+    `hits` and `misses` count calls by Definition; `why` tells by Definition and sizes.
+    """
+
+    traces: TraceSet
+    hardware: str
+    policy: Policy = "exact"
+    hits: Counter[str] = field(default_factory=Counter)
+    misses: Counter[str] = field(default_factory=Counter)
+    why: dict[tuple[str, tuple[tuple[str, int], ...]], str] = field(default_factory=dict)
+    _found: dict[Any, Entry | None] = field(default_factory=dict)
+    _folder: Any = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="bedstone-"))
+
+    def find(self, definition: str, arguments: tuple[object, ...]) -> Entry | None:
+        """The Solution for a call, loaded; None where there is none or it does not load."""
+        entry = self._find(definition, arguments)
+        (self.misses if entry is None else self.hits)[definition] += 1
+        return entry
+
+    def _find(self, name: str, arguments: tuple[object, ...]) -> Entry | None:
+        known = self.traces.definitions.get(name)
+        if known is None:
+            self.why[name, ()] = "no such definition"
+            return None
+        shapes = [tuple(a.shape) if isinstance(a, torch.Tensor) else None for a in arguments]
+        try:
+            sizes = bind(known, shapes)
+        except BedstoneError as error:
+            self.why[name, ()] = str(error)
+            return None
+        axes = tuple((axis, sizes[axis]) for axis in known.var_axes)
+        if (name, axes) not in self._found:
+            self._found[name, axes] = self._load(known, sizes, axes)
+        return self._found[name, axes]
+
+    def _load(
+        self, definition: Definition, sizes: Mapping[str, int], axes: tuple[tuple[str, int], ...]
+    ) -> Entry | None:
+        choice = self.choice(definition, dict(axes))
+        key = (definition.name, axes)
+        if choice.solution is None:
+            self.why[key] = "; ".join(f"`{r.solution}`: {r.why}" for r in choice.others) or "none"
+            return None
+        try:
+            entry = self._entry(definition, choice.solution, sizes)
+        except Exception as error:  # noqa: BLE001  (a Solution is anybody's code)
+            self.why[key] = f"`{choice.solution.name}` does not load: {error}"
+            return None
+        self.why[key] = f"`{choice.solution.name}`: {choice.latency_ms:.4g} ms"
+        return entry
+
+    def choice(self, definition: Definition, axes: Mapping[str, int]) -> Choice:
+        """The Solution for these sizes, and why not the others."""
+        solutions = self.traces.solutions.get(definition.name, [])
+        traces = self.traces.traces.get(definition.name, [])
+        return choose(definition, solutions, traces, axes, self.hardware, self.policy)
+
+    def _entry(self, definition: Definition, solution: Solution, sizes: Mapping[str, int]) -> Entry:
+        package = write_sources(solution, Path(self._folder.name))
+        loaded = load_entry(package, build_request(solution))
+        if loaded.setup is not None:
+            raise ResultError("RUNTIME_ERROR", "it has a `setup`, and a plain call does not")
+        if not loaded.destination_passing:
+            return loaded.entry
+        outputs = expected_outputs(definition, sizes)
+
+        def returning(*arguments: Any) -> Any:  # noqa: ANN401
+            device = next(a.device for a in arguments if isinstance(a, torch.Tensor))
+            made = [
+                torch.empty(
+                    stored_shape(o.dtype, o.shape or ()), dtype=torch_dtype(o.dtype), device=device
+                )
+                for o in outputs
+                if o.target is None
+            ]
+            loaded.entry(*arguments, *made)
+            return made[0] if len(made) == 1 else tuple(made)
+
+        return returning

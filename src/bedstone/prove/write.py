@@ -1,0 +1,29 @@
+"""A Solution's files on disk, and what a loader must be told of them."""
+
+from pathlib import Path
+from typing import Any
+
+from bedstone.spec.identity import solution_identity
+from bedstone.spec.solution import Solution
+
+
+def write_sources(solution: Solution, folder: Path) -> Path:
+    """Write a Solution's files below `folder`; the package they form, named by content."""
+    package = folder / f"solution_{solution_identity(solution)[:12]}"
+    for source in solution.sources:
+        place = package / source.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(source.content, encoding="utf-8")
+    return package
+
+
+def build_request(solution: Solution) -> dict[str, Any]:
+    """Languages, entry point, binding, calling style and compiler flags, as a message has them."""
+    spec = solution.spec
+    return {
+        "languages": list(spec.languages),
+        "entry_point": spec.entry_point,
+        "binding": spec.binding,
+        "destination_passing": spec.destination_passing,
+        "options": {name: list(flags) for name, flags in spec.options.items()},
+    }
