@@ -25,6 +25,7 @@ COMMANDS = {
     "cut": "bedstone.cli.cut",
     "target": "bedstone.cli.target",
     "schema": "bedstone.cli.schema",
+    "define": "bedstone.cli.define",
 }
 """Each subcommand and the module whose function `command` it is, in the order of the help.
 

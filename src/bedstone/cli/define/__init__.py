@@ -1,0 +1,12 @@
+"""Definitions of kernels: check them, hold Solutions against them, choose the best."""
+
+COMMANDS = {
+    "list": "bedstone.cli.define.list",
+    "show": "bedstone.cli.define.show",
+    "check": "bedstone.cli.define.check",
+    "convert": "bedstone.cli.define.convert",
+    "bench": "bedstone.cli.define.bench",
+    "rank": "bedstone.cli.define.rank",
+    "apply": "bedstone.cli.define.apply",
+}
+"""Each subcommand and the module whose function `command` it is, in the order of the help."""

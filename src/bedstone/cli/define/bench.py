@@ -1,0 +1,151 @@
+"""`bedstone define bench`: every Solution of a set on every Workload, judged and timed."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bedstone.cli.define.options import SetArgument
+from bedstone.cli.document import JsonOption, print_json
+from bedstone.cli.progress import Stages
+from bedstone.cli.table import columns, counted
+from bedstone.errors import TargetError
+
+if TYPE_CHECKING:
+    from bedstone.prove.bench import Skipped
+    from bedstone.prove.config import Config
+    from bedstone.spec.trace import Trace
+
+FAILED = 1
+
+
+def command(
+    folder: SetArgument,
+    definition: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.")
+    ] = None,
+    solution: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.")
+    ] = None,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where Solutions run.")] = "cpu",
+    trials: Annotated[int, typer.Option(min=1, help="Sets of inputs that are judged.")] = 3,
+    warmup: Annotated[int, typer.Option(min=0, help="Calls that do not count.")] = 3,
+    iterations: Annotated[int, typer.Option(min=1, help="Calls that are timed.")] = 30,
+    samples: Annotated[int, typer.Option(min=1, help="Timed calls that are judged too.")] = 3,
+    seed: Annotated[int, typer.Option(help="Of every input.")] = 0,
+    warm: Annotated[bool, typer.Option("--warm", help="Leave caches as calls leave them.")] = False,
+    seconds: Annotated[float, typer.Option(min=1, help="At most, for one Solution.")] = 300.0,
+    rtol: Annotated[float | None, typer.Option(min=0, help="Instead of the Workload's.")] = None,
+    atol: Annotated[float | None, typer.Option(min=0, help="Instead of the Workload's.")] = None,
+    matched: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of values that must fit.")
+    ] = 1.0,
+    bandwidth: Annotated[
+        float | None,
+        typer.Option(min=0, metavar="GB/S", help="What the device moves at most."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Leave out what was settled here by the same code.")
+    ] = False,
+    stand_in: Annotated[
+        bool, typer.Option("--stand-in", help="Make inputs whose stored file is missing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Run Solutions on Workloads and add a Trace of each; exits 1 where one did not pass."""
+    bench = _module()
+    from bedstone.prove.config import Config
+    from bedstone.prove.problem import Source
+    from bedstone.prove.trace_set import read_trace_set
+    from bedstone.spec.workload import Tolerance
+
+    asked = (rtol, atol, matched) != (None, None, 1.0)
+    config = Config(
+        device=_device(device),
+        trials=trials,
+        warmup=warmup,
+        iterations=iterations,
+        samples=samples,
+        seed=seed,
+        cold=not warm,
+        seconds=seconds,
+        tolerance=Tolerance(rtol, atol, matched) if asked else None,
+        bandwidth=None if bandwidth is None else bandwidth * 1e9,
+    )
+    traces = read_trace_set(folder)
+    for left_out in traces.unreadable:
+        print(f"left out: {left_out}", file=sys.stderr)
+    tasks = bench.plan_tasks(
+        traces, definition or (), solution or (), device=bench.device_of(config) if resume else None
+    )
+    with Stages() as stages:
+        source = Source(folder, stand_in)
+        runs = bench.bench(traces, tasks, config, source, lambda d, t, n: stages.step(n, d + 1, t))
+        results = list(runs)
+    _report(results, config, as_json=as_json)
+
+
+def _module() -> Any:  # noqa: ANN401  (a module)
+    try:
+        from bedstone.prove import bench
+    except ModuleNotFoundError as error:
+        raise TargetError(
+            f"the package `{error.name}` is missing: install `bedstone[define]`"
+        ) from error
+    return bench
+
+
+def _device(name: str) -> Any:  # noqa: ANN401  (a literal)
+    import torch
+
+    if name not in ("cpu", "cuda"):
+        raise TargetError(f"`--device` is `{name}`, expected `cpu` or `cuda`")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise TargetError("`--device cuda`: PyTorch finds no CUDA device")
+    return name
+
+
+def _report(results: list["Trace | Skipped"], config: "Config", *, as_json: bool) -> None:
+    from bedstone.prove.bench import Skipped
+    from bedstone.spec.dialect.trace import emit_trace
+
+    skipped = [each for each in results if isinstance(each, Skipped)]
+    traces = [each for each in results if not isinstance(each, Skipped)]
+    if as_json:
+        print_json(
+            {
+                "config": config.json(),
+                "traces": [emit_trace(trace).value for trace in traces],
+                "skipped": [
+                    {"definition": s.definition, "workload": s.workload, "why": s.why}
+                    for s in skipped
+                ],
+            }
+        )
+    else:
+        print("\n".join(_lines(traces)))
+        for each in skipped:
+            print(f"skipped: {each.definition} {each.workload}: {each.why}", file=sys.stderr)
+    if skipped or not all(trace.passed for trace in traces):
+        raise SystemExit(FAILED)
+
+
+def _lines(traces: list["Trace"]) -> list[str]:
+    header = ("definition", "sizes", "solution", "status", "ms", "reference ms", "speed-up")
+    rows = [header, *map(_row, traces)]
+    passed = sum(trace.passed for trace in traces)
+    return [*columns(rows), f"{counted(len(traces), 'run')}, {passed} passed"]
+
+
+def _row(trace: "Trace") -> tuple[str, ...]:
+    from bedstone.spec.trace import Passed
+
+    sizes = " ".join(f"{name}={size}" for name, size in trace.workload.axes.items())
+    numbers: tuple[str, ...] = ("", "", "")
+    evaluation = trace.evaluation
+    if evaluation is not None and isinstance(evaluation.outcome, Passed):
+        p = evaluation.outcome.performance
+        times = (p.latency_ms, p.reference_latency_ms)
+        numbers = (*(f"{ms:.4g}" for ms in times), f"{p.speedup_factor:.2f}x")
+    status = "" if evaluation is None else evaluation.status
+    return (trace.definition, sizes, trace.solution or "", status, *numbers)
