@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from bedstone.target.gpu import read_gpus
+
 _HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items):
-    from gpu_presence import has_gpu
-
-    absent = not has_gpu()
+    absent = not read_gpus()
     for item in items:
         if item.path.is_relative_to(_HERE):
             item.add_marker(pytest.mark.gpu)

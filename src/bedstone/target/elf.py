@@ -1,4 +1,4 @@
-"""The little of an ELF file that says what a compiled module is: machine, flags, symbols.
+"""The little of an ELF file that says what a compiled module is: machine, symbols, sections.
 
 Shared objects and cubins are both ELF, 64-bit and little-endian here. The bytes are untrusted:
 every offset is checked before it is used.
@@ -43,6 +43,7 @@ class Elf:
 
 @dataclass(frozen=True, slots=True)
 class _Section:
+    name: int
     kind: int
     address: int
     offset: int
@@ -58,22 +59,45 @@ def parse_elf(data: bytes, module: str) -> Elf:
         raise KernelError(f"module `{module}` is no whole ELF file: {error}") from error
 
 
+def named_sections(data: bytes, module: str) -> dict[str, bytes]:
+    """The bytes of each section by its name, the first of one name; raises as `parse_elf` does."""
+    try:
+        return _named(data, _sections(data))
+    except (struct.error, ValueError) as error:
+        raise KernelError(f"module `{module}` is no whole ELF file: {error}") from error
+
+
+def _named(data: bytes, sections: list[_Section]) -> dict[str, bytes]:
+    home = _HEADER.unpack_from(data)[-1]
+    if home >= len(sections):
+        raise ValueError("no section names the sections")
+    names = _bytes(data, sections[home])
+    return {
+        names[section.name : _end(names, section.name)].decode(errors="replace"): (
+            b"" if section.kind == _NO_BITS else _bytes(data, section)
+        )
+        for section in reversed(sections)
+    }
+
+
 def _parse(data: bytes) -> Elf:
-    identity, _, machine, _, _, _, table, flags, _, _, _, _, count, _ = _HEADER.unpack_from(data)
+    sections = _sections(data)
+    identity, _, machine, _, _, _, _, flags, *_ = _HEADER.unpack_from(data)
+    return Elf(machine, identity[8], flags, tuple(_symbols(data, sections)))
+
+
+def _sections(data: bytes) -> list[_Section]:
+    identity, _, _, _, _, _, table, _, _, _, _, _, count, _ = _HEADER.unpack_from(data)
     if identity[:6] != MAGIC + bytes((_CLASS_64, _LITTLE_ENDIAN)):
         raise ValueError("expected 64-bit little-endian ELF")
     if table + count * _SECTION.size > len(data):
         raise ValueError(f"the section table ends beyond byte {len(data)}")
-    sections = [
-        _section(_SECTION.unpack_from(data, table + at * _SECTION.size)) for at in range(count)
-    ]
-    symbols = tuple(_symbols(data, sections))
-    return Elf(machine, identity[8], flags, symbols)
+    return [_section(_SECTION.unpack_from(data, table + at * _SECTION.size)) for at in range(count)]
 
 
 def _section(row: tuple[int, ...]) -> _Section:
-    _, kind, _, address, offset, size, link, *_ = row
-    return _Section(kind, address, offset, size, link)
+    name, kind, _, address, offset, size, link, *_ = row
+    return _Section(name, kind, address, offset, size, link)
 
 
 def _symbols(data: bytes, sections: list[_Section]) -> Iterator[Symbol]:

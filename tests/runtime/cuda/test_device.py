@@ -1,6 +1,7 @@
 """The toy model on the CUDA device over a driver that is as late as a real one may be."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -183,6 +184,24 @@ def test_a_rewritten_capture_launches_what_the_vars_say(session, driver):
     stores = [launch.grid for launch in driver.launched if launch.name == "store"]
     assert stores == [(8, 1, 1), (3, 1, 1), (8, 1, 1), (1, 1, 1)]
     assert "instantiate" not in driver.calls
+
+
+def test_graphs_are_kept_for_the_latest_assignments(driver, tmp_path, monkeypatch):
+    monkeypatch.setattr("bedstone.runtime.program._MOST_CAPTURES", 2)
+    parts = toy_cuda_parts(tmp_path)
+    programs = {**parts.manifest.programs}
+    programs["prefill"] = replace(programs["prefill"], graph=True)
+    order = (8, 3, 8, 1, 8, 3, 3, 1)
+    with load(toy_cuda_parts(tmp_path, programs=programs), device="cuda") as session:
+        session.write("slot", np.arange(8, dtype=np.int32))
+        for rows in order:
+            session.run("prefill", tokens=rows)
+        stores = [launch.grid[0] for launch in driver.launched if launch.name == "store"]
+        kept = [kind for kind, _ in driver.objects.values() if kind == "executable"]
+        assert stores == list(order)
+        assert len(kept) == 2
+        assert driver.calls["launch_graph"] == len(order)
+    assert driver.leaks() == set()
 
 
 def test_threads_take_turns(session):
@@ -428,16 +447,16 @@ def refuse_shared(_function, _nbytes):
 def weight_parts(folder):
     """A weight read on the host, one on the device, one made from a source at load."""
     scale = Op(
-        (BufferParam("in", "i32"), BufferParam("out", "i32")),
+        (BufferParam("in", "f32"), BufferParam("out", "f32")),
         Impl((KernelLaunch("toy", "double", (1, 1, 1), (1, 1, 1)),)),
     )
     bound = (Segment("t"),)
     buffers = {
-        "far": Buffer("i32", (4,), "weight", placement="host", bind=bound),
-        "near": Buffer("i32", (4,), "weight", bind=bound),
-        "raw": Buffer("i32", (4,), "source", bind=bound),
-        "made": Buffer("i32", (4,), "carry"),
-        "y": Buffer("i32", (4,), "output"),
+        "far": Buffer("f32", (4,), "weight", placement="host", bind=bound),
+        "near": Buffer("f32", (4,), "weight", bind=bound),
+        "raw": Buffer("f32", (4,), "source", bind=bound),
+        "made": Buffer("f32", (4,), "carry"),
+        "y": Buffer("f32", (4,), "output"),
     }
     programs = {
         "derive": Program((Call("double", (BufArg("raw"), BufArg("made"))),), derive=True),
@@ -455,8 +474,8 @@ class Checkpoint:
     """One tensor in memory."""
 
     def __init__(self):
-        self.tensors = {"t": TensorInfo("t", "i32", (4,), Path("w"), 0, 16)}
-        self.data = np.array([1, 2, 3, 4], np.int32).view(np.uint8)
+        self.tensors = {"t": TensorInfo("t", "f32", (4,), Path("w"), 0, 16)}
+        self.data = np.array([1, 2, 3, 4], np.float32).view(np.uint8)
 
     def raw(self, _info):
         return self.data
@@ -467,7 +486,7 @@ class Checkpoint:
 
 def doubled(args, _grid, _block):
     source, target = map(number, args)
-    words(target, 4, "<i4")[:] = 2 * words(source, 4, "<i4")
+    words(target, 4, "<f4")[:] = 2 * words(source, 4, "<f4")
 
 
 def test_weights_on_the_device_on_the_host_and_derived(driver, tmp_path):
@@ -479,7 +498,7 @@ def test_weights_on_the_device_on_the_host_and_derived(driver, tmp_path):
         for name, times in (("near", 2), ("far", 2), ("made", 4)):
             session.run(name)
             assert session.read("y").tolist() == [times, 2 * times, 3 * times, 4 * times]
-        assert session.region("far").view(np.int32).tolist() == [1, 2, 3, 4]
+        assert session.region("far").view(np.float32).tolist() == [1, 2, 3, 4]
     assert [seen for seen in told if seen[0] == "weights"][-1] == ("weights", 32, 32)
     assert ("derive", 0, 1) in told
     # outputs and carried, the weights' two places, the ring of outputs and its counter

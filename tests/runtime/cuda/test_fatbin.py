@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedstone.errors import KernelError
-from bedstone.runtime.cuda.fatbin import Image, containers, device_images, sections
+from bedstone.runtime.cuda.fatbin import Image, containers, device_images
 
 REAL = Path(__file__).parents[2] / "gpu" / "add.so"
 
@@ -55,7 +55,7 @@ def test_every_container_of_a_host_object_comes_out_whole(payloads, gaps, others
     assert device_images("m", data) == tuple(Image("fatbin", piece) for piece in wanted)
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(payloads, gaps, st.data())
 def test_broken_files_are_refused_and_nothing_else(payloads, gaps, data):
     whole = elf([(".text", b"x" * 9), (".nv_fatbin", spaced(map(container, payloads), gaps))])
@@ -79,7 +79,6 @@ def test_a_real_object_has_both_its_containers():
     images = device_images("m", REAL.read_bytes())
     assert [image.form for image in images] == ["fatbin", "fatbin"]
     assert all(image.data.startswith(b"\x50\xed\x55\xba") for image in images)
-    assert ".text" in dict(sections(REAL.read_bytes()))
 
 
 def test_a_cubin_is_loaded_as_it_is():
@@ -101,7 +100,6 @@ def test_text():
     ("data", "reason"),
     [
         (b"", "expected ELF, a fat binary or PTX text"),
-        (b"\x7fELF\x02\x01", "requires a buffer"),
         (elf([(".text", b"")]), "a host object without a section `.nv_fatbin`"),
         (elf([(".nv_fatbin", bytes(64))]), "an empty fat binary section"),
         (elf([(".nv_fatbin", bytes(8) + b"abc" * 9)]), "no fat binary at byte 8 of its section"),
@@ -116,4 +114,5 @@ def test_a_section_without_bytes_in_the_file_is_empty():
     data = bytearray(elf([(".nv_fatbin", container(b"x"))]))
     at = data.index(struct.pack("<IIQ", 1, 1, 0))
     struct.pack_into("<I", data, at + 4, 8)
-    assert dict(sections(bytes(data)))[".nv_fatbin"] == b""
+    with pytest.raises(KernelError, match="an empty fat binary section"):
+        device_images("m", bytes(data))

@@ -2,10 +2,11 @@
 
 import pytest
 
-from bedstone.errors import KernelError, TargetError
+from bedstone.errors import TargetError
 from bedstone.runtime.cuda.modules import Modules
 from bedstone.runtime.cuda.ptx import newest_isa, require_isa
 from bedstone.runtime.lower import Kernel
+from bedstone.target.ptx import Ptx
 from cuda_fake import Driver, Function
 from gpu_kernels import artifact
 
@@ -36,17 +37,12 @@ def test_a09_text_newer_than_the_driver_is_refused_before_it_sees_it():
     ],
 )
 def test_versions_are_compared_as_numbers(needed, limit, runs):
-    text = f".version {needed}".encode()
+    text = Ptx(tuple(map(int, needed.split("."))), "sm_90", ())
     if runs:
         require_isa("k", text, limit)
     else:
         with pytest.raises(TargetError, match=f"needs PTX ISA {needed}"):
             require_isa("k", text, limit)
-
-
-def test_text_that_states_no_version():
-    with pytest.raises(KernelError, match=r"expected a line `\.version`"):
-        require_isa("k", b"// .version 8.0", (9, 0))
 
 
 @pytest.mark.parametrize(

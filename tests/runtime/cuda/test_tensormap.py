@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedstone.errors import KernelError
@@ -42,10 +42,11 @@ def test_a_tensor_fits_when_its_last_element_does(tensor, slack):
             tiled_map(tensor, 4096, size + slack)
 
 
+@settings(max_examples=60, deadline=None)
 @given(tensors, st.integers(0, 600))
 def test_an_outermost_extent_of_0_takes_all_that_fit(tensor, room):
     open_ended = TensorMap(0, tensor.dtype, (*tensor.dims[:-1], 0), tensor.box, tensor.strides)
-    fitting = [n for n in range(1, 60) if last_byte(tensor, (*tensor.dims[:-1], n)) <= room]
+    fitting = [n for n in range(1, 42) if last_byte(tensor, (*tensor.dims[:-1], n)) <= room]
     if fitting:
         assert tiled_map(open_ended, 0, room).dims == (*tensor.dims[:-1], max(fitting))
     else:

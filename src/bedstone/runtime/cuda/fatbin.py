@@ -16,16 +16,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bedstone.errors import KernelError
+from bedstone.target.elf import CUDA_MACHINE, MAGIC, named_sections, parse_elf
 
 Form = Literal["cubin", "fatbin", "ptx"]
 
-_ELF = b"\x7fELF\x02\x01"
-_CUDA_MACHINE = 190
-_MACHINE = struct.Struct("<16x2xH")
-_TABLE = struct.Struct("<40xQ10xHHH")
-_SECTION = struct.Struct("<IIQQQQ")
-_SECTION_BYTES = 64
-_NO_BITS = 8
 _FAT_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 
 _CONTAINER = struct.Struct("<IHHQ")
@@ -47,22 +41,23 @@ def device_images(module: str, data: bytes) -> tuple[Image, ...]:
     Raises `KernelError`: there is none, or the bytes are cut short.
     """
     try:
-        return tuple(_images(data))
+        return tuple(_images(module, data))
     except (struct.error, ValueError) as error:
         raise KernelError(f"module `{module}` holds no device code: {error}") from error
 
 
-def _images(data: bytes) -> Iterator[Image]:
-    if not data.startswith(_ELF):
+def _images(module: str, data: bytes) -> Iterator[Image]:
+    if not data.startswith(MAGIC):
         yield from _loose(data)
         return
-    if _MACHINE.unpack_from(data)[0] == _CUDA_MACHINE:
+    if parse_elf(data, module).machine == CUDA_MACHINE:
         yield Image("cubin", data)
         return
-    found = [body for name, body in sections(data) if name in _FAT_SECTIONS]
+    sections = named_sections(data, module)
+    found = [name for name in _FAT_SECTIONS if name in sections]
     if not found:
         raise ValueError(f"a host object without a section `{_FAT_SECTIONS[0]}`")
-    for body in found:
+    for body in (sections[name] for name in found):
         yield from (Image("fatbin", container) for container in containers(body))
 
 
@@ -73,22 +68,6 @@ def _loose(data: bytes) -> Iterator[Image]:
         yield Image("ptx", data)
     else:
         raise ValueError("expected ELF, a fat binary or PTX text")
-
-
-def sections(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each section of a 64-bit little-endian ELF file.
-
-    Raises `ValueError`: one reaches past the end of the file.
-    """
-    start, size, count, names_at = _TABLE.unpack_from(data)
-    if size != _SECTION_BYTES:
-        raise ValueError(f"section headers of {size} bytes, expected {_SECTION_BYTES}")
-    headers = [_SECTION.unpack_from(data, start + index * size) for index in range(count)]
-    if names_at >= count:
-        raise ValueError("no section names the sections")
-    names = _body(data, headers[names_at])
-    for header in headers:
-        yield _name(names, header[0]), _body(data, header)
 
 
 def containers(body: bytes) -> Iterator[bytes]:
@@ -113,19 +92,3 @@ def containers(body: bytes) -> Iterator[bytes]:
 def _past_zeros(body: bytes, at: int) -> int:
     found = _NOT_ZERO.search(body, at)
     return found.start() if found else len(body)
-
-
-def _body(data: bytes, header: tuple[int, ...]) -> bytes:
-    _, kind, _, _, offset, size = header
-    if kind == _NO_BITS:
-        return b""
-    if offset + size > len(data):
-        raise ValueError(f"a section ends at byte {offset + size} of {len(data)}")
-    return data[offset : offset + size]
-
-
-def _name(names: bytes, start: int) -> str:
-    end = names.find(b"\0", start)
-    if start >= len(names) or end < 0:
-        raise ValueError("a section's name lies outside its table")
-    return names[start:end].decode(errors="replace")

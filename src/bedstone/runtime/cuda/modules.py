@@ -9,9 +9,10 @@ import contextlib
 from bedstone.errors import KernelError, TargetError
 from bedstone.runtime.cuda.driver import FOREIGN_CODE, CudaError, Driver
 from bedstone.runtime.cuda.fatbin import device_images
-from bedstone.runtime.cuda.ptx import Isa, newest_isa, require_isa
+from bedstone.runtime.cuda.ptx import newest_isa, require_isa
 from bedstone.runtime.lower import Kernel, param_bytes
 from bedstone.runtime.modules import Artifact
+from bedstone.target.ptx import Isa, parse_ptx
 
 _PORTABLE_CLUSTER = 8
 
@@ -62,7 +63,7 @@ class Modules:
         refused: list[str] = []
         for image in device_images(artifact.module, artifact.data):
             if image.form == "ptx":
-                require_isa(where, image.data, self._newest)
+                require_isa(where, parse_ptx(image.data, artifact.module), self._newest)
             try:
                 modules.append(self._driver.load(image.data))
             except CudaError as error:

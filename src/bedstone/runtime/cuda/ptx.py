@@ -4,14 +4,8 @@ PTX is text for the driver to compile; it names the version of the instruction s
 and a driver older than that refuses it with words that name neither the kernel nor the way out.
 """
 
-import re
-
-from bedstone.errors import KernelError, TargetError
-
-Isa = tuple[int, int]
-"""A version of the PTX instruction set: (8, 10) comes after (8, 4)."""
-
-_VERSION = re.compile(rb"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
+from bedstone.errors import TargetError
+from bedstone.target.ptx import Isa, Ptx
 
 _NEWEST: tuple[tuple[tuple[int, int], Isa], ...] = (
     ((11, 0), (7, 0)), ((11, 1), (7, 1)), ((11, 2), (7, 2)), ((11, 3), (7, 3)),
@@ -28,19 +22,18 @@ def newest_isa(driver: tuple[int, int]) -> Isa:
     return max((isa for cuda, isa in _NEWEST if cuda <= driver), default=(0, 0))
 
 
-def require_isa(kernel: str, text: bytes, limit: Isa) -> None:
+def require_isa(kernel: str, text: Ptx, limit: Isa) -> None:
     """Refuse text that the driver would, before it is handed over.
 
-    Raises `KernelError`: the text states no version.
-    Raises `TargetError`: it needs a newer one than `limit`.
+    Raises `TargetError`: it needs a newer version than `limit`.
     """
-    found = _VERSION.search(text)
-    if found is None:
-        raise KernelError(f"{kernel} is no PTX: expected a line `.version`")
-    needed = int(found[1]), int(found[2])
-    if needed > limit:
+    if text.isa > limit:
         raise TargetError(
-            f"{kernel} needs PTX ISA {needed[0]}.{needed[1]}, this driver takes up to "
-            f"{limit[0]}.{limit[1]}: install a newer driver, or compile the kernel again to a "
+            f"{kernel} needs PTX ISA {_dotted(text.isa)}, this driver takes up to "
+            f"{_dotted(limit)}: install a newer driver, or compile the kernel again to a "
             "cubin or to an older ISA"
         )
+
+
+def _dotted(isa: Isa) -> str:
+    return f"{isa[0]}.{isa[1]}"
