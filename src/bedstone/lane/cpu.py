@@ -6,6 +6,8 @@ from bedstone.lane.entries import entry, followed
 from bedstone.lane.launch import (
     Attention,
     ExpertGlu,
+    ExpertProduct,
+    ExpertSum,
     FlatAttention,
     HeadProduct,
     Launch,
@@ -17,7 +19,10 @@ from bedstone.lane.touch import places_of, reads_of
 from bedstone.library.catalog import KernelSet
 
 MOST_EXPERTS = 1024
-"""The scores of a row that a routing kernel holds at once."""
+"""The experts whose scores, or rows, a kernel holds at once."""
+
+MOST_WIDTHS = 57856
+"""What 64 keys and one query's scores and result may take of an attention's scratch: values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +52,29 @@ def _unfollowed(launch: Launch) -> str | None:
 
 def _unfit(launch: Launch) -> str | None:
     """What a kernel's sizes do not suit; one that quantizes its result makes whole blocks."""
-    if isinstance(launch, Route) and launch.routing.experts > MOST_EXPERTS:
-        return f"{launch.routing.experts} experts are more than {MOST_EXPERTS}"
-    if isinstance(launch, Attention | FlatAttention) and launch.splits > 1:
-        return f"the span is attended whole, not in {launch.splits} pieces"
+    experts = _experts(launch)
+    if experts > MOST_EXPERTS:
+        return f"{experts} experts are more than {MOST_EXPERTS}"
+    if isinstance(launch, Attention | FlatAttention):
+        if launch.splits > 1:
+            return f"the span is attended whole, not in {launch.splits} pieces"
+        if 64 * launch.dk + 64 + launch.dv > MOST_WIDTHS:
+            return f"keys {launch.dk} and values {launch.dv} wide do not fit its scratch"
     if any(place.quant for place in places_of(launch)):
         cut = next((owned for owned in _owned(launch) if owned % QBLOCK), None)
         return None if cut is None else f"{cut} values are no whole blocks of {QBLOCK}"
     return None
+
+
+def _experts(launch: Launch) -> int:
+    """The experts a launch chooses among, or the matrices it is given."""
+    match launch:
+        case Route(routing=routing):
+            return routing.experts
+        case ExpertProduct(m=m) | ExpertSum(m=m) | ExpertGlu(gate=m):
+            return m.count
+        case _:
+            return 0
 
 
 def _owned(launch: Launch) -> tuple[int, ...]:
