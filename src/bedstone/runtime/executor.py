@@ -8,6 +8,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Self
 
 import numpy as np
@@ -18,7 +19,13 @@ from bedstone.runtime.arrays import NUMPY_DTYPES
 from bedstone.runtime.device import Device, Memory, Pending, Tap
 from bedstone.runtime.domain import Limits, limits_of, require_inside
 from bedstone.runtime.lower import Region
-from bedstone.runtime.memory import Capacity, extents, upper_bounds
+from bedstone.runtime.memory import (
+    BUFFER_ALIGN,
+    Capacity,
+    extents,
+    rounded_up,
+    upper_bounds,
+)
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
 from bedstone.spec.expr import reads
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
@@ -206,16 +213,7 @@ class Executor:
         """
         if times < 1:
             raise CallerError(f"program `{program}`: `times` is {times}, expected 1 at least")
-        ports = [self._named(name, _READ) for name in collect]
-        sinks = [_sink(times, port.memory.nbytes) for port in ports]
-        taps = [
-            Tap(port.memory.address, sink.ctypes.data, port.memory.nbytes)
-            for port, sink in zip(ports, sinks, strict=True)
-        ]
-        outputs = tuple(
-            sink.view(port.dtype).reshape(times, *port.shape)
-            for port, sink in zip(ports, sinks, strict=True)
-        )
+        outputs, taps = _sinks([self._named(name, _READ) for name in collect], times)
         with self._lock:
             self._require_open()
             capture = self._program(program).capture(vars)
@@ -308,11 +306,26 @@ def _is_port(kind: BufferKind) -> bool:
     return kind in _WRITTEN or kind in _READ
 
 
-def _sink(times: int, nbytes: int) -> NDArray[np.uint8]:
+def _sinks(
+    ports: Sequence[_Port], times: int
+) -> tuple[tuple[NDArray[np.generic], ...], tuple[Tap, ...]]:
+    """An array [times, ...] for each port, all in one piece of memory, and the taps into it."""
+    if not ports:
+        return (), ()
+    ends = [*accumulate(rounded_up(times * port.memory.nbytes, BUFFER_ALIGN) for port in ports)]
     try:
-        return np.zeros((times, nbytes), np.uint8)
+        held = np.zeros(ends[-1], np.uint8)
     except (MemoryError, ValueError) as error:
-        raise CapacityError(f"the host has no memory for {times} times {nbytes} bytes") from error
+        raise CapacityError(f"the host has no memory for {ends[-1]} bytes") from error
+    base = held.ctypes.data
+    outputs: list[NDArray[np.generic]] = []
+    taps: list[Tap] = []
+    for port, start in zip(ports, [0, *ends[:-1]], strict=True):
+        nbytes = port.memory.nbytes
+        data = held[start : start + times * nbytes]
+        outputs.append(data.view(port.dtype).reshape(times, *port.shape))
+        taps.append(Tap(port.memory.address, base + start, nbytes))
+    return tuple(outputs), tuple(taps)
 
 
 def _depends(domain: Domain) -> bool:

@@ -46,6 +46,7 @@ def spaced(pieces, gaps):
     return b"".join(bytes(gap) + piece for gap, piece in zip(gaps, pieces, strict=False))
 
 
+@settings(deadline=None)
 @given(payloads, gaps, st.lists(st.tuples(names, st.binary(max_size=30)), max_size=4))
 def test_every_container_of_a_host_object_comes_out_whole(payloads, gaps, others):
     wanted = [container(payload) for payload in payloads]
@@ -68,6 +69,7 @@ def test_broken_files_are_refused_and_nothing_else(payloads, gaps, data):
         assert all(image.data in bytes(broken) for image in images)
 
 
+@settings(deadline=None)
 @given(payloads, gaps)
 def test_a_container_that_is_cut_short_is_refused(payloads, gaps):
     body = spaced(map(container, payloads), gaps)

@@ -40,6 +40,7 @@ def arrived(pieces, size):
     return target, times
 
 
+@settings(deadline=None)
 @given(uploads(), st.integers(1, 300))
 def test_pieces_fit_a_block_and_carry_every_byte_once(upload, block):
     pieces = list(plan_pieces([upload], block))

@@ -58,14 +58,16 @@ class Steps:
 
     def replay(self, capture: Capture, repeat: int, taps: Sequence[Tap]) -> Pending:
         """Enqueue `repeat` steps; their outputs are read when the answer is waited for."""
-        ring = self._ring(plan_row(taps).nbytes)
+        ring = self._ring(taps)
         step = self._step(capture, ring, taps)
+        if repeat <= ring.rows:
+            return self._enqueue(ring, step, repeat, taps)
         readings: list[Reading] = []
         for start in range(0, repeat, ring.rows):
             count = min(ring.rows, repeat - start)
             shifted = [Tap(t.source, t.sink + start * t.nbytes, t.nbytes) for t in taps]
             readings.append(self._enqueue(ring, step, count, shifted))
-        return readings[0] if len(readings) == 1 else _Parts(tuple(readings))
+        return _Parts(tuple(readings))
 
     def close(self) -> None:
         """Let graphs and rings go."""
@@ -138,8 +140,9 @@ class Steps:
             graph = self._driver.end(self._stream)
         return self._driver.instantiate(graph, self._stream)
 
-    def _ring(self, nbytes: int) -> Ring:
+    def _ring(self, taps: Sequence[Tap]) -> Ring:
         """The latest ring, or a new one where its rows are too short."""
+        nbytes = plan_row(taps).nbytes
         if not self._rings or self._rings[-1].stride < nbytes:
             ring = Ring(self._driver, self._tapping, self._stream, nbytes)
             self._rings.append(ring)
