@@ -315,8 +315,9 @@ def _sinks(
     ends = [*accumulate(rounded_up(times * port.memory.nbytes, BUFFER_ALIGN) for port in ports)]
     try:
         held = np.zeros(ends[-1], np.uint8)
-    except (MemoryError, ValueError) as error:
-        raise CapacityError(f"the host has no memory for {ends[-1]} bytes") from error
+    except (MemoryError, ValueError, OverflowError) as error:
+        each = sum(port.memory.nbytes for port in ports)
+        raise CapacityError(f"the host has no memory for {times} times {each} bytes") from error
     base = held.ctypes.data
     outputs: list[NDArray[np.generic]] = []
     taps: list[Tap] = []
