@@ -69,6 +69,19 @@ def test_a_chain_goes_on_as_fed_steps_do(fed):
     assert run[len(IDS) : len(IDS) + 31].tolist() == tokens
 
 
+def test_a_session_generates_what_steps_fed_by_hand_do(fed):
+    sequence = fed()
+    session = sequence.session
+    sequence.feed(IDS)
+    tokens = [sequence.next()]
+    for _ in range(20):
+        sequence.feed([tokens[-1]], "decode")
+        tokens.append(sequence.next())
+    assert list(session.generate(IDS, 21)) == tokens
+    assert len(list(session.generate(IDS[:5], 9))) == 9
+    assert list(session.generate(IDS, 21)) == tokens, "another sequence has left something behind"
+
+
 def test_the_reference_reader_accepts_the_manifest(tiny, reference):
     answer = reference.ask((tiny.package.path / MANIFEST).read_text())
     assert answer.messages == ()
