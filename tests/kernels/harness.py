@@ -74,7 +74,10 @@ class Library:
         return text.in_dll(self.loaded[kernel.module], f"bs_abi_{kernel.entry}").value.decode()
 
     def call(self, entry: str, **args: np.ndarray | float) -> None:
-        """Run every grid block, last first; each has its own poisoned scratch."""
+        """Run every grid block, last first; each has its own poisoned scratch.
+
+        One array given for two parameters is one piece of memory.
+        """
         kernel = cpu_kernels().get(entry)
         assert kernel is not None, entry
         assert {p.name for p in kernel.params} == args.keys(), (entry, args.keys())
@@ -131,9 +134,11 @@ def pack(kernel: Kernel, args: Mapping[str, np.ndarray | float]) -> tuple[ctypes
                 assert value.nbytes == size, (kernel.entry, param.name)
             case StateParam(_):
                 assert isinstance(value, np.ndarray), param
-        inner, memory = guarded(value)
-        guards.append((value, inner, memory))
-        words[i] = inner.ctypes.data
+        shared = next((inner for array, inner, _ in guards if array is value), None)
+        if shared is None:
+            shared, memory = guarded(value)
+            guards.append((value, shared, memory))
+        words[i] = shared.ctypes.data
     return (ctypes.c_uint64 * len(words))(*words.tolist()), guards
 
 

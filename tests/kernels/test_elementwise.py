@@ -28,6 +28,18 @@ def test_sums_products_and_scales_are_exact(library: Library, count: int) -> Non
     np.testing.assert_array_equal(unary(library, "scale", a, by=55.5), a * np.float32(55.5))
 
 
+@pytest.mark.parametrize("entry", ["add", "mul", "silu", "gelu_tanh", "sigmoid", "softplus"])
+def test_a_result_may_take_the_place_of_an_operand(library: Library, entry: str) -> None:
+    a, b = np.random.default_rng(9).standard_normal((2, 4133)).astype(np.float32)
+    names = ("a", "b") if entry in ("add", "mul") else ("x",)
+    apart = poison(a.shape, np.float32)
+    library.call(entry, **dict(zip(names, (a, b), strict=False)), y=apart, count=a.size)
+    for over in names:
+        operands = dict(zip(names, (a.copy(), b.copy()), strict=False))
+        library.call(entry, **operands, y=operands[over], count=a.size)
+        np.testing.assert_array_equal(operands[over], apart)
+
+
 def sweep() -> np.ndarray:
     dense = np.linspace(-30, 30, 60001)
     tiny = np.geomspace(1e-30, 1, 500)

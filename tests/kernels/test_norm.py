@@ -54,6 +54,26 @@ def test_a_fused_norm_is_its_parts(library: Library, width: int, unit: int) -> N
                 np.testing.assert_array_equal(made, expected)
 
 
+@pytest.mark.parametrize("over", ["x", "d"])
+@pytest.mark.parametrize("pre", [False, True])
+def test_a_sum_may_take_the_place_of_an_addend(library: Library, over: str, *, pre: bool) -> None:
+    rng = np.random.default_rng(7)
+    x, d = rng.standard_normal((2, 3, 100)).astype(np.float32)
+    w, dw = rng.standard_normal((2, 100)).astype(np.float32)
+    args = {"w": w, "rows": 3, "width": 100, "unit": 100, "eps": 1e-6, "plus_one": 1}
+    args |= {"dw": dw, "pre_eps": 1e-5, "pre_plus_one": 0} if pre else {}
+    entry = "add_norm_pre" if pre else "add_norm"
+    made = []
+    for place in (None, over):
+        inputs = {"x": x.copy(), "d": d.copy()}
+        total = poison(x.shape, np.float32) if place is None else inputs[place]
+        y = poison(x.shape, np.float32)
+        library.call(entry, **inputs, sum=total, y=y, **args)
+        made.append((total, y))
+    for apart, inside in zip(*made, strict=True):
+        np.testing.assert_array_equal(inside, apart)
+
+
 def test_c11_one_is_added_to_the_weight_in_float32(library: Library) -> None:
     x = np.array([[1, *[0] * 8]], np.float32)
     w = np.array([15.8125, *[0] * 8], np.float32)
