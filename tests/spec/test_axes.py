@@ -41,6 +41,15 @@ def test_a_size_that_does_not_agree_is_refused(shapes, message):
         bind(WHOLE, shapes)
 
 
+def test_an_equation_tells_an_axis_that_no_input_has():
+    axes = {"n": {"type": "var"}, "m": {"type": "var"}, "rest": {"type": "var"}}
+    outputs = {"y": {"shape": ["m"], "dtype": "float32"}}
+    of = definition(axes=axes, outputs=outputs, constraints=["n == m + 1", "rest == m * 2"])
+    assert bind(of, [(5,)]) == {"n": 5, "m": 4, "rest": 8}
+    with pytest.raises(DefinitionError, match="is not told axis `m`"):
+        bind(definition(axes=axes, outputs=outputs, constraints=["n == m * 2"]), [(5,)])
+
+
 def test_given_sizes_must_be_complete_and_agree():
     with pytest.raises(DefinitionError, match="is not told axis `n`"):
         axis_values(WHOLE, {})

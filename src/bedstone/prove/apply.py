@@ -9,7 +9,7 @@
 This module imports nothing heavy: an engine may use it whether or not anyone ever enables it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, Protocol, TypeVar
@@ -21,8 +21,10 @@ R = TypeVar("R")
 class Table(Protocol):
     """Finds what stands in for a call."""
 
-    def find(self, definition: str, arguments: tuple[object, ...]) -> Callable[..., object] | None:
-        """What to call with the arguments instead; None to leave the call as it is."""
+    def find(
+        self, definition: str, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> Callable[[], object] | None:
+        """What to do instead of a call with these arguments; None to leave it as it is."""
         ...
 
 
@@ -32,7 +34,7 @@ _tables: list[Table] = []
 def apply(
     definition: str | Callable[..., str],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let Solutions of a Definition stand in for a function that takes its inputs in order.
+    """Let Solutions of a Definition stand in for a function that takes its inputs.
 
     Args:
         definition: Its name, or a function of the call's arguments that gives it.
@@ -44,13 +46,13 @@ def apply(
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            if not _tables or kwargs:
+            if not _tables:
                 return function(*args, **kwargs)
-            name = definition if isinstance(definition, str) else definition(*args)
-            other = _tables[-1].find(name, args)
+            name = definition if isinstance(definition, str) else definition(*args, **kwargs)
+            other = _tables[-1].find(name, args, kwargs)
             if other is None:
                 return function(*args, **kwargs)
-            return other(*args)  # type: ignore[return-value]  # a Solution of what it computes
+            return other()  # type: ignore[return-value]  # a Solution of what it computes
 
         return call
 

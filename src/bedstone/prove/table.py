@@ -4,6 +4,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bedstone.prove.sandbox.load import load_entry
 from bedstone.prove.tensors import stored_shape, torch_dtype
 from bedstone.prove.trace_set import TraceSet
 from bedstone.prove.write import build_request, write_sources
+from bedstone.spec.arguments import merge_arguments
 from bedstone.spec.axes import bind
 from bedstone.spec.definition import Definition
 from bedstone.spec.solution import Solution
@@ -40,11 +42,17 @@ class TraceTable:
     _found: dict[Any, Entry | None] = field(default_factory=dict)
     _folder: Any = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="bedstone-"))
 
-    def find(self, definition: str, arguments: tuple[object, ...]) -> Entry | None:
-        """The Solution for a call, loaded; None where there is none or it does not load."""
+    def find(
+        self, definition: str, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> Callable[[], object] | None:
+        """A call of the best Solution; None where there is none or it does not load."""
+        known = self.traces.definitions.get(definition)
+        arguments = args
+        if known is not None:
+            arguments = merge_arguments((*known.inputs, *known.outputs), args, kwargs)
         entry = self._find(definition, arguments)
         (self.misses if entry is None else self.hits)[definition] += 1
-        return entry
+        return None if entry is None else partial(entry, *arguments)
 
     def _find(self, name: str, arguments: tuple[object, ...]) -> Entry | None:
         known = self.traces.definitions.get(name)

@@ -143,7 +143,7 @@ class _Reader:
 def write_definition(root: Path, definition: Definition) -> Path:
     """Write a Definition into a set, over one of its name; where it lies."""
     path = root / "definitions" / _op_type(definition) / f"{_file_name(definition.name)}.json"
-    _write(path, emit_text(emit_definition(definition, "fib").value))
+    _write(path, emit_text(emit_definition(definition).value))
     return path
 
 

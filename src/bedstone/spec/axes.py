@@ -84,7 +84,7 @@ def bind(definition: Definition, shapes: Sequence[Shape | None]) -> dict[str, in
 
     Raises:
         DefinitionError: a rank or a size differs from what the Definition or another input says,
-            or no input tells a variable axis.
+            or neither an input nor an equation tells a variable axis.
     """
     seen: dict[str, tuple[str, int]] = {}
     for (name, spec), shape in zip(definition.inputs.items(), shapes, strict=False):
@@ -97,9 +97,21 @@ def bind(definition: Definition, shapes: Sequence[Shape | None]) -> dict[str, in
                     f"and {size} in input `{name}`"
                 )
     sizes = {entry: size for entry, (_, size) in seen.items()}
-    values = axis_values(definition, {n: sizes[n] for n in definition.var_axes if n in sizes})
+    values = axis_values(definition, _told(definition, sizes))
     _require_sizes(definition, sizes, values)
     return values
+
+
+def _told(definition: Definition, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Variable axes that inputs have, and those that equations then give."""
+    known = definition.const_axes | dict(sizes)
+    for name in definition.var_axes:
+        equations = (c for c in definition.constraints if formula.sides(c) and name not in known)
+        solved = (formula.solve(equation, name, known) for equation in equations)
+        value = next((size for size in solved if size is not None), None)
+        if value is not None:
+            known[name] = value
+    return {name: known[name] for name in definition.var_axes if name in known}
 
 
 def _require_rank(definition: Definition, name: str, spec: TensorSpec, shape: Shape | None) -> None:

@@ -107,7 +107,7 @@ class Fields:
         value = self.take(key)
         if value is None:
             return default
-        if value in ("NaN", "Infinity", "-Infinity"):
+        if isinstance(value, str) and value.lower() in ("nan", "infinity", "-infinity"):
             return float(value)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return float(value)

@@ -11,6 +11,7 @@ import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 LONGEST = 2000
@@ -135,6 +136,27 @@ def sides(text: str) -> tuple[str, str] | None:
             return ast.unparse(left), ast.unparse(right)
         case _:
             return None
+
+
+def solve(constraint: str, name: str, scope: Mapping[str, Value]) -> int | None:
+    """The value of `name` that makes an equation or a bound hold, if its sides are linear in it."""
+    for relation in ("==", "<=", ">="):
+        left, mark, right = constraint.partition(relation)
+        if mark:
+            return _root(f"({left}) - ({right})", name, scope)
+    return None
+
+
+def _root(difference: str, name: str, scope: Mapping[str, Value]) -> int | None:
+    try:
+        at = [evaluate(difference, {**scope, name: x}) for x in (0, 1, 2)]
+    except UndecidableError:
+        return None
+    slope = at[1] - at[0]
+    if slope == 0 or at[2] - at[1] != slope:
+        return None
+    root = Fraction(-at[0]) / Fraction(slope)
+    return int(root) if root.denominator == 1 and root >= 0 else None
 
 
 def last_element(text: str) -> str | None:

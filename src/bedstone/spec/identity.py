@@ -23,7 +23,7 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401  (any JSON value)
 
 def definition_identity(definition: Definition) -> str:
     """The sha256 of everything that bears on what must be computed; inputs and outputs in order."""
-    value = emit_definition(definition, "flashinfer").value
+    value = emit_definition(definition).value
     named = {key: item for key, item in value.items() if key not in _PROSE}
     named["axes"] = [[name, str(axis)] for name, axis in sorted(_axes(definition).items())]
     named["inputs"] = _ordered(definition.inputs.items())

@@ -31,10 +31,10 @@ def functions(module: ast.Module) -> dict[str, ast.FunctionDef]:
     return {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
 
 
-def find_entry(named: Collection[str]) -> str | None:
-    """Which of a reference's functions computes the outputs.
+def find_dumped_entry(named: Collection[str]) -> str | None:
+    """Which function of a reference in FlashInfer's dumps computes the outputs.
 
-    It is `run`; in FlashInfer's dumps the one whose name ends in `_reference`, or the only one.
+    It is `run`, or the one whose name ends in `_reference`, or the only one.
     """
     if "run" in named:
         return "run"

@@ -30,7 +30,7 @@ def command(
     """Show a Definition: axes, inputs and outputs, constraints, identity."""
     definition = _definition(path, name, mend=repair)
     if as_json:
-        value = emit_definition(definition, "fib").value
+        value = emit_definition(definition).value
         print_json({"identity": definition_identity(definition), "definition": value})
         return
     print("\n".join(_lines(definition)))

@@ -1,7 +1,6 @@
 """Sizes for a Definition that no Workload was written for: small, and as its constraints ask."""
 
 from collections.abc import Mapping
-from fractions import Fraction
 
 from bedstone.errors import DefinitionError
 from bedstone.spec import formula
@@ -61,29 +60,8 @@ def _adjust(
     """Solve the constraint for one variable axis that no other constraint has moved, if it can."""
     names = sorted(formula.names(constraint) & sizes.keys(), key=lambda n: (n in settled, n))
     for name in names:
-        solved = solve(constraint, name, values)
+        solved = formula.solve(constraint, name, values)
         if solved is not None:
             sizes[name] = solved
             settled.add(name)
             return
-
-
-def solve(constraint: str, name: str, values: Mapping[str, int]) -> int | None:
-    """The size of `name` that makes an equation or a bound hold, if its sides are linear in it."""
-    for relation in ("==", "<=", ">="):
-        left, mark, right = constraint.partition(relation)
-        if mark:
-            return _root(f"({left}) - ({right})", name, values)
-    return None
-
-
-def _root(difference: str, name: str, values: Mapping[str, int]) -> int | None:
-    try:
-        at = [formula.evaluate(difference, {**values, name: x}) for x in (0, 1, 2)]
-    except formula.UndecidableError:
-        return None
-    slope = at[1] - at[0]
-    if slope == 0 or at[2] - at[1] != slope:
-        return None
-    root = Fraction(-at[0]) / Fraction(slope)
-    return int(root) if root.denominator == 1 and root >= 0 else None

@@ -21,16 +21,27 @@ _DTYPES: dict[Dialect, frozenset[str]] = {"fib": _FIB_DTYPES, "sol": _SOL_DTYPES
 _PRELUDE = "import math\nfrom typing import *\n\nimport torch\n\n\n"
 
 
-def emit_definition(definition: Definition, dialect: Dialect) -> Emission:
-    """The Definition in a dialect; what it cannot say is rewritten where that keeps the meaning."""
+def emit_definition(definition: Definition, dialect: Dialect | None = None) -> Emission:
+    """The Definition in a dialect, or whole.
+
+    Args:
+        definition: What to write.
+        dialect: What it cannot say is rewritten where that keeps the meaning, and listed. None
+            writes everything, for a reader that takes all three.
+
+    Returns:
+        The JSON value and the losses.
+    """
     losses: list[Loss] = []
+    if dialect is None:
+        return Emission(_object(definition, None))
     for rewrite in _REWRITES[dialect]:
         definition = rewrite(definition, losses)
     _note_dtypes(definition, dialect, losses)
     return Emission(_object(definition, dialect), tuple(losses))
 
 
-def _object(definition: Definition, dialect: Dialect) -> dict[str, Any]:
+def _object(definition: Definition, dialect: Dialect | None) -> dict[str, Any]:
     """Every member a reader of any dialect may want, its discriminators always written."""
     custom = definition.custom_inputs
     return members(
@@ -43,11 +54,17 @@ def _object(definition: Definition, dialect: Dialect) -> dict[str, Any]:
         ("custom_inputs_entrypoint", custom),
         ("inputs", _tensors(definition.inputs)),
         ("outputs", _tensors(definition.outputs)),
-        ("reference", unless(definition.reference, "") if dialect == "flashinfer" else
-         definition.reference or "..."),
+        ("reference", _reference(definition, dialect)),
         ("init", definition.init),
         extra=definition.extra,
     )  # fmt: skip
+
+
+def _reference(definition: Definition, dialect: Dialect | None) -> str | None:
+    """The reference's text; the mark of a draft where a dialect cannot do without one."""
+    if definition.reference or dialect in (None, "flashinfer"):
+        return unless(definition.reference, "")  # type: ignore[no-any-return]
+    return "..."
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from bedstone.spec.element import ELEMENTS, FORMER_NAMES
 from bedstone.spec.fault import found, shown
 from bedstone.spec.fields import Fields, Trail
 from bedstone.spec.finding import Findings, Severity, errors
-from bedstone.spec.source import SourceError, find_entry, functions, parse_source
+from bedstone.spec.source import SourceError, find_dumped_entry, functions, parse_source
 
 _AXIS_TYPES = ("const", "var", "expr")
 
@@ -19,12 +19,12 @@ def parse_definition(value: object) -> Reading[Definition]:
     """The Definition of a decoded JSON value, and how it was understood."""
     findings = Findings()
     dialect = detect_definition(value)
-    reader = _Reader(findings)
+    reader = _Reader(dialect, findings)
     definition = reader.definition(Fields(value, (), findings))
     if dialect == "flashinfer":
         definition = _with_implied_axes(definition, findings)
     # a part that is wrong makes others look wrong too
-    for check in (_check_names, _check_told, _check_constraints):
+    for check in (_check_names, _check_told, _check_constraints, _check_in_place):
         if not errors(findings.all()):
             check(definition, dialect, findings)
     return Reading(definition, dialect, findings.all())
@@ -51,7 +51,8 @@ def _says(value: dict[str, Any], kind: str) -> bool:
 class _Reader:
     """Reads the parts; every fault goes to the findings."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, dialect: Dialect, findings: Findings) -> None:
+        self._dialect = dialect
         self._findings = findings
 
     def definition(self, fields: Fields) -> Definition:
@@ -94,7 +95,9 @@ class _Reader:
             message = "a draft: it can be listed and converted, not evaluated"
             fields.note("warning", message, "reference")
             return text, None
-        entry = find_entry(functions(module))
+        named = functions(module)
+        dumped = self._dialect == "flashinfer"
+        entry = find_dumped_entry(named) if dumped else "run" if "run" in named else None
         if entry is None:
             message = "expected a top-level function `run` (a `def`, not `async` nor a variable)"
             fields.note("error", message, "reference")
@@ -196,6 +199,13 @@ def _check_told(definition: Definition, dialect: Dialect, findings: Findings) ->
         if name in used - told - equated:
             message = "no input has this axis: make it `expr`, or state a constraint"
             findings.add(severity, ("axes", name), message)
+
+
+def _check_in_place(definition: Definition, dialect: Dialect, findings: Findings) -> None:
+    for name in definition.outputs:
+        if name in definition.inputs and dialect == "fib":
+            message = "named as an input: written in place of it, which FlashInfer-Bench refuses"
+            findings.add("warning", ("outputs", name), message)
 
 
 def _check_constraints(definition: Definition, dialect: Dialect, findings: Findings) -> None:

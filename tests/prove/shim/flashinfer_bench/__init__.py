@@ -1,0 +1,1 @@
+"""Our classes under FlashInfer-Bench's names, for its own tests."""

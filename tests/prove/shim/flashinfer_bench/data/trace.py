@@ -1,0 +1,1 @@
+from flashinfer_bench.data import *  # noqa: F403
