@@ -56,7 +56,7 @@ def test_launches_of_a_decode_step(
 
 
 def test_launches_of_the_other_forms() -> None:
-    """A chunk's products stay apart above eight rows; a batch runs its sequences one by one."""
+    """A chunk's products stay apart above eight rows; a batch runs its sequences together."""
     model, formats = LLAMA_1B, graph_of(LLAMA_1B, "decode", "q4_0", capacity=512)
     chunk = step_graph(
         model,
@@ -67,8 +67,12 @@ def test_launches_of_the_other_forms() -> None:
         row_param="tokens",
     )
     assert len(lowered(chunk, "quantized").steps) == 10 * model.layers + 6
-    batch = lowered(graph_of(model, "batch", "q4_0", capacity=512), "quantized")
-    assert kinds(batch)["attention"] == 3 * model.layers
+    batch = graph_of(model, "batch", "q4_0", capacity=512)
+    together, apart = (lowered(batch, "quantized", held=h) for h in ((), ("sequences",)))
+    assert kinds(together)["attention"] == model.layers
+    assert kinds(apart)["attention"] == 3 * model.layers
+    assert len(together.steps) == 9 * model.layers + 4
+    assert len(apart.steps) == len(together.steps) + 3 * 2 * model.layers
 
 
 def test_a_census_counts_every_launch() -> None:

@@ -1,21 +1,22 @@
 """Buffers: what each tensor's forms take of one arena, memory shared where lifetimes allow.
 
 A form lives from the launch that first touches it to the last one; an output lives to the end of
-the step. Slots are placed largest first, each at the lowest offset where it meets no slot that
-lives at the same time.
+the step. A result whose launch may work in place takes the memory of an operand that ends there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from bedstone.lane.blocks import Block, Piece, aligned, place
 from bedstone.lane.facts import Facts
+from bedstone.lane.inplace import in_place
 from bedstone.lane.launch import Form, Upto
 from bedstone.lane.layout import View, memory_of
 from bedstone.lane.schedule import QBLOCK, Buffer, QuantSlots, Slot, Step
 from bedstone.lane.touch import touches
 
-ALIGN = 256
-"""Every slot starts on a multiple of this many bytes."""
+Stacks = tuple[tuple[str, ...], ...]
+"""Tensors of a row each that lie one after another in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +28,54 @@ class Arena:
     unshared: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
-    """Bytes that must stay untouched from launch `first` to launch `last`."""
-
-    tensor: str
-    piece: str
-    nbytes: int
-    first: int
-    last: int
-
-
-def place_buffers(steps: tuple[Step, ...], facts: Facts, views: Mapping[str, View]) -> Arena:
+def place_buffers(
+    steps: tuple[Step, ...], facts: Facts, views: Mapping[str, View], stacks: Stacks = ()
+) -> Arena:
     """The buffer of every tensor that the steps touch, tables and carried vectors aside."""
     lives = _lives(steps, facts, views)
-    needs = [need for at, span in lives.items() for need in _needs(*at, span, facts)]
-    slots = _packed(needs)
+    sizes = {piece: n for name, form in lives for piece, n in _sizes(name, form, facts)}
+    blocks = {
+        piece: Block(sizes[piece], *span, {piece: 0})
+        for (name, form), span in lives.items()
+        for piece, _ in _sizes(name, form, facts)
+    }
+    unshared = sum(aligned(block.nbytes) for block in blocks.values())
+    _stack(blocks, stacks)
+    _overlay(blocks, steps, facts)
+    slots = place({id(block): block for block in blocks.values()}.values(), sizes)
     homes = {tensor for tensor, _ in lives}
     names = homes | {name for name, view in views.items() if view.parent in homes}
-    buffers = {name: _buffer(name, slots, facts, views) for name in sorted(names)}
+    before = {name: stack[at] for stack in stacks for at, name in enumerate(stack[1:])}
+    placed = _Placed(slots, facts, views, before)
+    buffers = {name: placed.buffer(name) for name in sorted(names)}
     end = max((slot.end for slot in slots.values()), default=0)
-    return Arena(buffers, _aligned(end), sum(_aligned(need.nbytes) for need in needs))
+    return Arena(buffers, aligned(end), unshared)
+
+
+def _stack(blocks: dict[Piece, Block], stacks: Stacks) -> None:
+    """Join the blocks of tensors that lie side by side."""
+    for stack in stacks:
+        for kind in ("f32", "codes", "scales", "sums"):
+            pieces = [(name, kind) for name in stack if (name, kind) in blocks]
+            if pieces:
+                first, *others = (blocks[piece] for piece in pieces)
+                blocks |= dict.fromkeys(pieces, first.beside(others))
+
+
+def _overlay(blocks: dict[Piece, Block], steps: tuple[Step, ...], facts: Facts) -> None:
+    """Join the block of a result with that of an operand whose place it takes."""
+    if not facts.knobs.in_place:
+        return
+    for at, step in enumerate(steps):
+        for read, written in in_place(step.launch):
+            old, new = blocks.get((read, "f32")), blocks.get((written, "f32"))
+            if old is None or new is None or len(new.starts) > 1 or old is new:
+                continue
+            ends = (old.last, new.first, old.nbytes) == (at, at, new.nbytes)
+            if ends and set(old.starts.values()) == {0}:
+                joined = old.over(new)
+                blocks |= dict.fromkeys(joined.starts, joined)
+                break
 
 
 def _lives(
@@ -79,57 +107,44 @@ def _in_arena(name: str, facts: Facts) -> bool:
     return name not in facts.graph.carried and (table is None or facts.scratch(table))
 
 
-def _needs(tensor: str, form: Form, span: tuple[int, int], facts: Facts) -> Iterable[_Need]:
+def _sizes(tensor: str, form: Form, facts: Facts) -> Iterator[tuple[Piece, int]]:
+    """The bytes of each piece of a form."""
     count = facts.rows(tensor) * facts.width(tensor)
-    sizes = {"f32": 4 * count}
-    if form == "quant":
-        sizes = {"codes": count, "scales": 4 * count // QBLOCK, "sums": 4 * count // QBLOCK}
-    return [_Need(tensor, piece, nbytes, *span) for piece, nbytes in sizes.items()]
+    if form == "f32":
+        yield (tensor, "f32"), 4 * count
+        return
+    yield (tensor, "codes"), count
+    yield (tensor, "scales"), 4 * count // QBLOCK
+    yield (tensor, "sums"), 4 * count // QBLOCK
 
 
-def _packed(needs: list[_Need]) -> dict[tuple[str, str], Slot]:
-    placed: list[tuple[_Need, Slot]] = []
-    for need in sorted(needs, key=lambda n: (-n.nbytes, n.first, n.tensor, n.piece)):
-        busy = [slot for other, slot in placed if _together(need, other)]
-        placed.append((need, Slot(_lowest(need.nbytes, busy), need.nbytes)))
-    return {(need.tensor, need.piece): slot for need, slot in placed}
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """What is known of each buffer once slots are; `before` names what a tensor lies beside."""
 
+    slots: Mapping[Piece, Slot]
+    facts: Facts
+    views: Mapping[str, View]
+    before: Mapping[str, str]
 
-def _together(a: _Need, b: _Need) -> bool:
-    return a.first <= b.last and b.first <= a.last
-
-
-def _lowest(nbytes: int, busy: list[Slot]) -> int:
-    """The lowest aligned offset where `nbytes` meet none of the busy slots."""
-    offset = 0
-    for slot in sorted(busy, key=lambda slot: slot.offset):
-        if offset + nbytes <= slot.offset:
-            break
-        offset = max(offset, _aligned(slot.end))
-    return offset
-
-
-def _aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGN) * ALIGN
-
-
-def _buffer(
-    name: str, slots: Mapping[tuple[str, str], Slot], facts: Facts, views: Mapping[str, View]
-) -> Buffer:
-    value, view = facts.values[name], views.get(name)
-    quant = None
-    if (name, "codes") in slots:
-        quant = QuantSlots(slots[name, "codes"], slots[name, "scales"], slots[name, "sums"])
-    count = facts.count(name)
-    return Buffer(
-        tensor=name,
-        rows=value.rows,
-        width=value.width,
-        dtype=value.dtype,
-        f32=slots.get((name, "f32")),
-        quant=quant,
-        view_of=None if view is None else view.parent,
-        offset=0 if view is None else view.layout.offset,
-        window=None if view is None else view.layout.window,
-        live=count.param if isinstance(count, Upto) else None,
-    )
+    def buffer(self, name: str) -> Buffer:
+        """The record of one tensor."""
+        value, view, slots = self.facts.values[name], self.views.get(name), self.slots
+        quant = None
+        if (name, "codes") in slots:
+            quant = QuantSlots(slots[name, "codes"], slots[name, "scales"], slots[name, "sums"])
+        count = self.facts.count(name)
+        f32 = slots.get((name, "f32"))
+        return Buffer(
+            tensor=name,
+            rows=value.rows,
+            width=value.width,
+            dtype=value.dtype,
+            f32=f32,
+            quant=quant,
+            view_of=None if view is None else view.parent,
+            offset=0 if view is None else view.layout.offset,
+            window=None if view is None else view.layout.window,
+            live=count.param if isinstance(count, Upto) else None,
+            beside=self.before.get(name) if f32 or quant else None,
+        )

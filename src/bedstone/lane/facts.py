@@ -22,7 +22,8 @@ class Knobs:
 
     `fuse_quant` lets producers write their quantized form. An attention is cut into as many pieces
     as give `target_blocks` blocks of work, at most `max_splits` and each of `min_span` positions.
-    Where a product has `wide_outputs` outputs, a warp computes four of them, if it has warps.
+    Where a product has `wide_outputs` outputs, a warp computes four of them, if it has warps. With
+    `in_place` a result may take the memory of an operand.
     """
 
     fuse_quant: bool = True
@@ -30,6 +31,7 @@ class Knobs:
     min_span: int = 256
     max_splits: int = 16
     wide_outputs: int = 4224
+    in_place: bool = True
 
 
 @dataclass(frozen=True, slots=True)

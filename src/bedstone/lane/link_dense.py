@@ -148,8 +148,6 @@ def concat(op: step.Concat, dst: ToBuf, facts: Facts) -> OneLaunch:
 
 
 def set_rows(op: step.Set, dst: ToRows | ToScratch, facts: Facts) -> OneLaunch:
-    """A row set into a scratch table is a row copied."""
+    """Rows set into a table, or copied into a scratch table."""
     rows, width = facts.rows(op.x), facts.width(op.x)
-    if rows == 1 and isinstance(dst, ToScratch):
-        return launch.TakeRow(Read(op.x), Fixed(0), rows, width, dst)
     return launch.SetRows(Read(op.x), rows, width, dst)

@@ -122,7 +122,7 @@ _ROWS = (
     ),
     _Row("fuse_quant", "glu{x}_{format}{quant} hlinear{x}_{format}{quant}", _QUANTIZED_APART),
     _Row("fuse_quant", "xglu{experts}{x}_{format}{quant}", _QUANTIZED_APART),
-    _Row("fuse_quant", "mul{quant} take_row{quant}", _QUANTIZED_APART),
+    _Row("fuse_quant", "mul{quant} take_row{quant} copy_rows{quant}", _QUANTIZED_APART),
 )
 
 

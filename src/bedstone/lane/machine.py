@@ -62,7 +62,8 @@ class Machine:
     tables: dict[str, Term] = field(default_factory=dict)
     expected: dict[str, Term] = field(init=False)
     made: set[Term] = field(default_factory=set)
-    _busy: list[Slot] = field(default_factory=list)
+    _busy: list[tuple[str, Slot]] = field(default_factory=list)
+    _over: tuple[tuple[str, str], ...] = ()
     _rows_set: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,10 +73,14 @@ class Machine:
         sets = (op for op in self.facts.graph.ops if isinstance(op, Set))
         self._rows_set = {op.out: self.facts.rows(op.x) for op in sets}
 
-    def begin(self) -> None:
-        """Start a launch: it has computed nothing and touched no memory."""
+    def begin(self, over: tuple[tuple[str, str], ...] = ()) -> None:
+        """Start a launch: it has computed nothing and touched no memory.
+
+        `over` are the tensors it reads and those it may write in their place.
+        """
         self.made = set()
         self._busy = []
+        self._over = over
 
     def compute(self, term: Term) -> Term:
         """Take note that a launch computed `term`."""
@@ -109,7 +114,7 @@ class Machine:
         layout = place.layout if read.row is None else place.layout.take_row(read.row)
         follows = read.window == place.layout.window
         self.require(follows, f"reads `{read.tensor}` ({place.piece}) as if it lay otherwise")
-        self._busy.append(place.slot)
+        self._busy.append((read.tensor, place.slot))
         if not self._holds(replace(place, layout=layout), wanted):
             raise BrokenStepError(
                 f"reads `{read.tensor}` ({place.piece}) where memory holds another value"
@@ -253,9 +258,14 @@ class Machine:
 
     def _put(self, name: str, slot: Slot, piece: Piece, term: Term) -> None:
         """Write a slot that the launch touches in no other way: its blocks run in any order."""
-        apart = all(slot.end <= other.offset or other.end <= slot.offset for other in self._busy)
+        apart = all(
+            slot.end <= other.offset
+            or other.end <= slot.offset
+            or (slot == other and (read, name) in self._over)
+            for read, other in self._busy
+        )
         self.require(apart, f"writes `{name}` ({piece}) over memory it reads or writes besides")
-        self._busy.append(slot)
+        self._busy.append((name, slot))
         self.memory.write(slot, piece, term)
 
 

@@ -1,7 +1,7 @@
 """`plan`: a step graph in, a schedule out.
 
 The passes, each a function of its inputs: check, optimize (the shared table under the shim), order,
-views, link, forms, buffers, verify.
+views, link, forms, sequences, rows a warp, buffers, verify.
 """
 
 from collections.abc import Collection
@@ -16,12 +16,22 @@ from bedstone.lane.forms import Forms
 from bedstone.lane.lower import link_body
 from bedstone.lane.optimize import Optimizer
 from bedstone.lane.schedule import Numerics, Schedule
+from bedstone.lane.sequences import Joined, join_sequences
 from bedstone.lane.shim import Shim
 from bedstone.lane.table import TABLE
 from bedstone.lane.verify import verify
+from bedstone.lane.warps import widen
 
-RULES: tuple[str, ...] = tuple(rule.name for rule in TABLE)
-"""The steps of the lane that a plan can hold back."""
+OWN = "gemv_parts"
+"""The lane's own rule in the shared table."""
+
+RULES: tuple[str, ...] = (
+    *(rule.name for rule in TABLE if rule.name != OWN),
+    "rows_a_warp",
+    OWN,
+    "sequences",
+)
+"""The steps of the lane that a plan can hold back: rules of the table, steps of the schedule."""
 
 
 def plan(
@@ -52,10 +62,15 @@ def plan(
 
 def _lowered(optimizer: Optimizer, shim: Shim) -> Schedule:
     """The schedule of an optimized body."""
-    body, facts = optimizer.body, optimizer.body.facts
+    body, facts, held = optimizer.body, optimizer.body.facts, optimizer.held
     linked, views = link_body(body, shim)
-    steps = Forms(linked, facts, shim, views).chosen()
-    arena = place_buffers(steps, facts, views)
+    joined = Joined(Forms(linked, facts, shim, views).chosen(), ())
+    if facts.graph.form == "batch" and "sequences" not in held:
+        joined = join_sequences(joined.steps, facts, views, shim)
+    steps = joined.steps
+    if "rows_a_warp" not in held:
+        steps = widen(steps, facts.knobs.wide_outputs)
+    arena = place_buffers(steps, facts, views, joined.stacks)
     graph = facts.graph
     return Schedule(
         model=graph.model,

@@ -83,6 +83,7 @@ class Buffer:
     f32 slot of its own; `window` says how its rows lie there, if not in order. Its quantized form
     lies in its parent's when it is made of whole blocks. A version of a scratch table is a view of
     the table. `live` names the param that counts the rows that hold something, if not all do.
+    What lies `beside` another tensor starts where that one ends.
     """
 
     tensor: str
@@ -95,6 +96,7 @@ class Buffer:
     offset: int = 0
     window: Window | None = None
     live: str | None = None
+    beside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from bedstone.lane import semantics_heads, semantics_mixture, semantics_recurrent
 from bedstone.lane.facts import TOKENS
+from bedstone.lane.inplace import in_place
 from bedstone.lane.launch import (
     Advance,
     ArgMax,
@@ -50,6 +51,7 @@ from bedstone.lane.launch import (
 from bedstone.lane.layout import Layout
 from bedstone.lane.machine import Machine
 from bedstone.lane.terms import Size, Term
+from bedstone.lane.warps import WIDE
 
 Writes = Iterator[tuple[Dst, Term]]
 
@@ -60,7 +62,7 @@ def run_launch(launch: Launch, machine: Machine) -> None:
     Raises `BrokenStepError` where it reads or writes other values, or other memory, than the graph
     says.
     """
-    machine.begin()
+    machine.begin(in_place(launch))
     members = launch.members if isinstance(launch, Sequences) else (launch,)
     results = [made for member in members for made in _RUNS[type(member)](member, machine)]
     for dst, term in results:
@@ -129,18 +131,28 @@ def _linear(x: Term, m: Matrix, rows: Rows, bias: str | None, run: Machine) -> T
     return run.compute(run.terms.linear(x, m, rows, bias))
 
 
+def _whole_warps(m: Matrix, rows_a_warp: int, run: Machine) -> None:
+    run.require(
+        rows_a_warp in (1, WIDE) and m.n % rows_a_warp == 0,
+        f"gives a warp {rows_a_warp} of {m.n} outputs",
+    )
+
+
 def _product(launch: Product, run: Machine) -> Writes:
+    _whole_warps(launch.m, launch.rows_a_warp, run)
     x = run.factor(launch.x, launch.m)
     yield launch.dst, _linear(x, launch.m, launch.rows, launch.bias, run)
 
 
 def _parts(launch: Parts, run: Machine) -> Writes:
     for part in launch.parts:
+        _whole_warps(part.m, part.rows_a_warp, run)
         x = run.factor(launch.x, part.m)
         yield part.dst, _linear(x, part.m, launch.rows, part.bias, run)
 
 
 def _glu(launch: Glu, run: Machine) -> Writes:
+    _whole_warps(launch.gate, launch.rows_a_warp, run)
     rows, size = launch.rows, (launch.rows, launch.gate.n)
     gate = _linear(run.factor(launch.x, launch.gate), launch.gate, rows, None, run)
     up = _linear(run.factor(launch.x, launch.up), launch.up, rows, None, run)

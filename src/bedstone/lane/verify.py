@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bedstone.graph.step import Fixed, Op, Set
-from bedstone.lane.arena import ALIGN
+from bedstone.lane.blocks import ALIGN
 from bedstone.lane.census import kind
 from bedstone.lane.facts import Facts
-from bedstone.lane.launch import ArgMax, Read, Version
+from bedstone.lane.launch import ArgMax, Read, Sequences, Version
 from bedstone.lane.machine import BrokenStepError, Machine
+from bedstone.lane.regular import irregular
 from bedstone.lane.schedule import QBLOCK, Buffer, Schedule, Slot, Step
 from bedstone.lane.semantics import run_launch
 from bedstone.lane.shim import Shim
@@ -32,6 +33,7 @@ def verify(schedule: Schedule, facts: Facts, shim: Shim) -> list[str]:
         *_coverage(schedule, facts),
         *_explained(schedule),
         *_launches(schedule, shim),
+        *_sequences(schedule, facts),
         *_wasted(schedule),
         *_values(schedule, facts),
     ]
@@ -51,9 +53,13 @@ def _buffers(schedule: Schedule, facts: Facts) -> Iterator[str]:
         if value is None or (value.rows, value.width, value.dtype) != _shape(buffer):
             yield f"buffer `{name}` has another shape than its tensor"
         yield from _viewed(buffer, schedule)
-        for slot, nbytes in _slots(buffer):
+        before = _slots(schedule.buffers.get(buffer.beside or ""))
+        for piece, (slot, nbytes) in _slots(buffer).items():
             placed = slot.offset >= 0 and slot.end <= schedule.arena_bytes
-            if slot.nbytes != nbytes or slot.offset % ALIGN or not placed:
+            lies = slot.offset % ALIGN == 0
+            if buffer.beside is not None:
+                lies = piece in before and slot.offset == before[piece][0].end
+            if slot.nbytes != nbytes or not lies or not placed:
                 yield f"buffer `{name}` lies at {slot.offset} in {slot.nbytes} bytes, not {nbytes}"
 
 
@@ -83,16 +89,19 @@ def _shape(buffer: Buffer) -> tuple[int, int, str]:
     return buffer.rows, buffer.width, buffer.dtype
 
 
-def _slots(buffer: Buffer) -> Iterator[tuple[Slot, int]]:
-    """The slots of a buffer, and the bytes that each should have."""
-    count = buffer.rows * buffer.width
+def _slots(buffer: Buffer | None) -> dict[str, tuple[Slot, int]]:
+    """The slots of a buffer by piece, and the bytes that each should have."""
+    if buffer is None:
+        return {}
+    count, found = buffer.rows * buffer.width, dict[str, tuple[Slot, int]]()
     if buffer.f32 is not None:
-        yield buffer.f32, 4 * count
+        found["f32"] = (buffer.f32, 4 * count)
     if buffer.quant is not None:
-        sizes = (count, 4 * count // QBLOCK, 4 * count // QBLOCK)
-        yield from zip(
-            (buffer.quant.codes, buffer.quant.scales, buffer.quant.sums), sizes, strict=True
-        )
+        blocks = 4 * count // QBLOCK
+        found["codes"] = (buffer.quant.codes, count)
+        found["scales"] = (buffer.quant.scales, blocks)
+        found["sums"] = (buffer.quant.sums, blocks)
+    return found
 
 
 def _coverage(schedule: Schedule, facts: Facts) -> Iterator[str]:
@@ -169,6 +178,13 @@ def _launches(schedule: Schedule, shim: Shim) -> Iterator[str]:
         why = shim.lacks(step.launch)
         if why is not None:
             yield f"{_name(at, step)} cannot run: {why}"
+
+
+def _sequences(schedule: Schedule, facts: Facts) -> Iterator[str]:
+    for at, step in enumerate(schedule.steps):
+        if isinstance(step.launch, Sequences):
+            why = irregular(step.launch, schedule, facts)
+            yield from (f"{_name(at, step)} {each}" for each in why)
 
 
 def _wasted(schedule: Schedule) -> Iterator[str]:
