@@ -88,6 +88,7 @@ def test_a_name_that_would_lead_elsewhere_names_no_file(tmp_path, name):
         write_definition(tmp_path, definition(name=name))
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_byte_loses_only_the_line_being_written(tmp_path):
     path = tmp_path / "t.jsonl"
     append_lines(path, [line(0), line(1)])

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from bedstone.prove.distribution import DRAWS, judge_draws, weights_of
 from bedstone.prove.environment import environment, flush_bytes
 from bedstone.prove.honesty import require_honest_clocks, require_possible, require_untouched
 from bedstone.prove.judge import Metrics, judge
@@ -122,11 +123,21 @@ def _outcome(
 
 
 def _try(problem: Problem, candidate: Candidate, number: int, trial: Trial, run: _Run) -> bool:
-    """One call that is judged; whether it is right."""
+    """The calls of one trial, judged; whether they are right."""
+    if problem.drawn:
+        calls = [_called(candidate, number, trial, run) for _ in range(DRAWS)]
+        require_untouched(problem.definition, trial.inputs, calls[0])
+        run.judged += DRAWS
+        return _keep_worst(run, _judge_draws(problem, trial, calls))
+    return _judged(problem, trial, _called(candidate, number, trial, run), run)
+
+
+def _called(candidate: Candidate, number: int, trial: Trial, run: _Run) -> dict[str, torch.Tensor]:
+    """What one call with a trial's inputs leaves."""
     candidate.prepare(number, trial.inputs)
     call = _checked(candidate.call())
     run.first = run.first or call
-    return _judged(problem, trial, candidate.fetch(number), run)
+    return candidate.fetch(number)
 
 
 def _checked(call: Call) -> Call:
@@ -139,12 +150,44 @@ def _judged(problem: Problem, trial: Trial, after: dict[str, torch.Tensor], run:
     """Hold what a call left against the reference; the worst of all calls is kept."""
     require_untouched(problem.definition, trial.inputs, after)
     run.judged += 1
+    if problem.drawn:
+        return _keep_worst(run, _judge_draws(problem, trial, [after]))
+    return _keep_worst(
+        run,
+        {
+            output.name: judge(
+                after[output.target or output.name],
+                trial.expected[output.name],
+                output.dtype,
+                problem.tolerance,
+            )
+            for output in problem.outputs
+        },
+    )
+
+
+def _judge_draws(
+    problem: Problem, trial: Trial, calls: Sequence[dict[str, torch.Tensor]]
+) -> dict[str, Metrics]:
+    """Hold what calls with the same inputs drew against what the reference draws."""
+    draws = problem.draws(trial)
+    metrics = {}
     for output in problem.outputs:
-        found = after[output.target or output.name]
-        metrics = judge(found, trial.expected[output.name], output.dtype, problem.tolerance)
-        known = run.metrics.get(output.name)
+        name = output.name
+        weights = weights_of(trial.inputs, trial.expected[name])
+        found = [after[output.target or name] for after in calls]
+        if weights is None:
+            metrics[name] = judge(found[0], trial.expected[name], output.dtype, problem.tolerance)
+        else:
+            metrics[name] = judge_draws(found, [draw[name] for draw in draws], weights)
+    return metrics
+
+
+def _keep_worst(run: _Run, found: dict[str, Metrics]) -> bool:
+    for name, metrics in found.items():
+        known = run.metrics.get(name)
         if known is None or (known.fits, -known.spread) > (metrics.fits, -metrics.spread):
-            run.metrics[output.name] = metrics
+            run.metrics[name] = metrics
     return all(metrics.fits for metrics in run.metrics.values())
 
 
@@ -217,6 +260,7 @@ def _record(
         "config": config.json(),
         "tolerance": None if tolerance is None else emit_tolerance(tolerance),
         "judged": run.judged,
+        "fresh_inputs": problem.fresh,
         "moved_bytes": moved,
         "floor_ms": None if config.bandwidth is None else floor_ms(moved, config.bandwidth),
         "baseline": None if baseline is None else baseline.name,

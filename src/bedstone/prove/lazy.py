@@ -47,6 +47,18 @@ def passing_lazily(
     return None
 
 
+def same_inputs(one: Trial, other: Trial) -> bool:
+    """Whether two trials have the same values, as where every input is stored."""
+    for name, value in one.inputs.items():
+        there = other.inputs[name]
+        if isinstance(value, torch.Tensor) and isinstance(there, torch.Tensor):
+            if value.numel() and not torch.equal(as_bytes(value), as_bytes(there)):
+                return False
+        elif value != there:
+            return False
+    return True
+
+
 def _passes(
     answer: Outputs | None,
     trial: Trial,
@@ -70,7 +82,7 @@ def _answers(
                 # the first trial's, which is all that could be known beforehand
                 yield _constants(trials[0].expected, trial.expected, outputs)
             case "an earlier answer":
-                yield trials[at - 1].expected if len(trials) > 1 else None
+                yield None if same_inputs(trial, trials[at - 1]) else trials[at - 1].expected
             case _:
                 yield _inputs(trial, outputs)
 

@@ -7,18 +7,21 @@ import torch
 
 from bedstone.errors import CapacityError, DefinitionError
 from bedstone.prove.config import Config
+from bedstone.prove.distribution import DRAWS, weights_of
 from bedstone.prove.environment import free_memory
 from bedstone.prove.inputs.make import seed_of
 from bedstone.prove.inputs.workload import Inputs
-from bedstone.prove.lazy import Trial, passing_lazily
+from bedstone.prove.lazy import Trial, passing_lazily, same_inputs
 from bedstone.prove.reference import Reference, expected_outputs
 from bedstone.prove.results import Expected
 from bedstone.prove.sandbox.candidate import SLOTS, Layout
-from bedstone.prove.tensors import as_numbers, nbytes
+from bedstone.prove.tensors import as_bytes, as_numbers, nbytes
 from bedstone.spec.axes import Shape, axis_values, shape_of
 from bedstone.spec.definition import Definition
 from bedstone.spec.element import ELEMENTS
 from bedstone.spec.workload import Tolerance, Workload
+
+_REPEATS = 4
 
 _WIDENED_COPIES = 3
 """Copies in float32 that a step-by-step reference may hold of every tensor at once."""
@@ -34,6 +37,9 @@ class Source:
 
 class Problem:
     """A Workload of a Definition, with the reference's answers; Solutions share it.
+
+    `fresh` is whether inputs differ from call to call: where all are stored, an answer kept from an
+    earlier call cannot be told from a new one. `drawn` is whether the reference draws at random.
 
     What makes it no fair problem is a `DefinitionError`: a reference that fails or gives NaN, a
     tolerance under which an answer without work passes. More memory than there is, is a
@@ -53,12 +59,10 @@ class Problem:
         self._reference = Reference(definition)
         self.outputs: tuple[Expected, ...] = tuple(expected_outputs(definition, self.sizes))
         self.trials = tuple(self.trial(number) for number in range(config.trials))
-        lazy = passing_lazily(self.trials, self.outputs, self.tolerance)
-        if lazy is not None:
-            raise DefinitionError(
-                f"workload `{workload.uuid}` of `{definition.name}` proves nothing: {lazy} would "
-                f"pass, so the tolerance is vacuous"
-            )
+        self.fresh = not same_inputs(self.trials[0], self.trials[-1])
+        self.drawn = self._is_drawn()
+        if not self.drawn:
+            self._require_work()
         self.layout = self._layout()
 
     def trial(self, number: int) -> Trial:
@@ -72,6 +76,42 @@ class Problem:
     def inputs(self, number: int) -> dict[str, torch.Tensor | bool | int | float | None]:
         """The inputs alone."""
         return self._inputs.trial(self.config.seed, number)
+
+    def draws(self, trial: Trial) -> list[dict[str, torch.Tensor]]:
+        """The reference's outputs for a trial's inputs under many seeds."""
+        seeds = (seed_of(self.workload.uuid, self.config.seed, "draw", n) for n in range(DRAWS))
+        return [self._reference.run(trial.inputs, self.sizes, seed) for seed in seeds]
+
+    def _is_drawn(self) -> bool:
+        """Whether the reference draws its outputs: under other seeds they are others."""
+        first = self.trials[0]
+        # a draw may repeat by chance, a float hardly
+        whole = any(ELEMENTS[output.dtype].kind == "int" for output in self.outputs)
+        times = range(_REPEATS if whole else 1)
+        seeds = (seed_of(self.workload.uuid, self.config.seed, "again", n) for n in times)
+        again = [self._reference.run(first.inputs, self.sizes, seed) for seed in seeds]
+        random = [
+            name
+            for name, value in first.expected.items()
+            if value.numel()
+            and not all(torch.equal(as_bytes(value), as_bytes(one[name])) for one in again)
+        ]
+        for name in random:
+            value = first.expected[name]
+            if value.is_floating_point() or weights_of(first.inputs, value) is None:
+                raise DefinitionError(
+                    f"the reference of `{self.definition.name}` draws `{name}` at random, and no "
+                    f"input tells how likely each value is"
+                )
+        return bool(random)
+
+    def _require_work(self) -> None:
+        lazy = passing_lazily(self.trials, self.outputs, self.tolerance)
+        if lazy is not None:
+            raise DefinitionError(
+                f"workload `{self.workload.uuid}` of `{self.definition.name}` proves nothing: "
+                f"{lazy} would pass, so the tolerance is vacuous"
+            )
 
     def _require_numbers(self, expected: dict[str, torch.Tensor]) -> None:
         for output in self.outputs:

@@ -1,6 +1,5 @@
 """Solutions by Definition and sizes, loaded into this process and ready to be called."""
 
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,17 +29,18 @@ Entry = Callable[..., Any]
 class TraceTable:
     """What Traces recommend on one device; Solutions run in this process, so trust them first.
 
-    `hits` and `misses` count calls by Definition; `why` tells by Definition and sizes.
+    Their files are written below `folder`. `hits` and `misses` count calls by Definition; `why`
+    tells what came of each Definition and sizes.
     """
 
     traces: TraceSet
     hardware: str
+    folder: Path
     policy: Policy = "exact"
     hits: Counter[str] = field(default_factory=Counter)
     misses: Counter[str] = field(default_factory=Counter)
     why: dict[tuple[str, tuple[tuple[str, int], ...]], str] = field(default_factory=dict)
     _found: dict[Any, Entry | None] = field(default_factory=dict)
-    _folder: Any = field(default_factory=lambda: tempfile.TemporaryDirectory(prefix="bedstone-"))
 
     def find(
         self, definition: str, args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -93,7 +93,7 @@ class TraceTable:
         return choose(definition, solutions, traces, axes, self.hardware, self.policy)
 
     def _entry(self, definition: Definition, solution: Solution, sizes: Mapping[str, int]) -> Entry:
-        package = write_sources(solution, Path(self._folder.name))
+        package = write_sources(solution, self.folder)
         loaded = load_entry(package, build_request(solution))
         if loaded.setup is not None:
             raise ResultError("RUNTIME_ERROR", "it has a `setup`, and a plain call does not")

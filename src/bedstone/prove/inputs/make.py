@@ -24,6 +24,7 @@ from bedstone.spec.axes import Shape
 
 _EIGHT_BIT_RANGE = 2.0
 _PADDED_ROWS = 4
+_PEAK = 3.0
 _SIGN_RUN = 64
 _SIGN_BITS = {
     torch.iinfo(dtype).bits // 8: torch.tensor(torch.iinfo(dtype).min, dtype=dtype)
@@ -171,7 +172,7 @@ def _divided(total: int, count: int, wanted: _Wanted) -> torch.Tensor:
 
 
 def _probabilities(_recipe: Probabilities, wanted: _Wanted) -> torch.Tensor:
-    return wanted.cast(wanted.normal().softmax(-1))
+    return wanted.cast((wanted.normal() * _PEAK).softmax(-1))
 
 
 def _coins(_recipe: Coins, wanted: _Wanted) -> torch.Tensor:

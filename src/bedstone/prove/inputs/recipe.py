@@ -54,7 +54,7 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Probabilities:
-    """Rows that are positive and sum to 1."""
+    """Rows that are positive and sum to 1, most of it on a few hundred values."""
 
 
 @dataclass(frozen=True, slots=True)
