@@ -9,6 +9,7 @@ import torch
 from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.names import expected_tensors, gguf_name
 from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.lane.plan import RULES
 from bedstone.models import step_graph
 from bedstone.oracle.step import StepOracle
 from bedstone.runtime.load import load
@@ -113,6 +114,18 @@ def test_quantized_experts_agree_with_the_oracle(checkpoint, cache, tmp_path, nu
     # a code that rounds the other way moves a logit by more than float32 does
     near = {"precise": 1e-5, "quantized": 2e-2}[numerics]
     assert np.abs(ours - expected).max() < near * np.abs(expected).max()
+
+
+def test_rules_held_back_change_no_bit_of_codes_either(checkpoint, cache, tmp_path):
+    logits = []
+    for held in ((), RULES):
+        package = compiled(str(checkpoint), tmp_path / f"{len(held)}", cache, held=held)
+        with load(package.path, cache=cache, tokens=64) as session:
+            sequence = Fed(session, (1, 0))
+            logits.append(
+                [sequence.feed(IDS[:9]), *(sequence.feed([t], "decode") for t in IDS[9:])]
+            )
+    np.testing.assert_array_equal(*logits)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
+from bedstone.lane.plan import RULES
 from bedstone.runtime.load import load
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, PLAN
 from packages import Fed, compiled
@@ -67,6 +68,26 @@ def test_a_chain_goes_on_as_fed_steps_do(fed):
     np.testing.assert_array_equal(np.stack(ours), np.stack(expected))
     run = chained.session.read("run")
     assert run[len(IDS) : len(IDS) + 31].tolist() == tokens
+
+
+def test_rules_held_back_change_no_bit(fed, tiny, cache, tmp_path):
+    """Each op of the graph by a kernel of its own, on the device: all fusions at once."""
+    package = compiled(
+        str(tiny.checkpoint), tmp_path / "apart", cache, numerics="precise", held=RULES
+    )
+    fused = fed()
+    expected = {"chunk": fused.feed(IDS[:7])}
+    for token in IDS[7:]:
+        expected["steps"] = fused.feed([token], "decode")
+    expected |= fused.cached()
+    with load(package.path, cache=cache, tokens=96) as session:
+        apart = Fed(session, (1, 2, 0), slot=2)
+        made = {"chunk": apart.feed(IDS[:7])}
+        for token in IDS[7:]:
+            made["steps"] = apart.feed([token], "decode")
+        made |= apart.cached()
+    for name, value in expected.items():
+        np.testing.assert_array_equal(made[name], value, err_msg=name)
 
 
 def test_a_session_generates_what_steps_fed_by_hand_do(fed):
