@@ -18,6 +18,9 @@ from bedstone.library.params import (
 ROW_TILE = 4
 """Rows one block of an attention owns."""
 
+FLAT_ROWS = 16
+"""The same where keys and values lie in buffers: there each head has its own."""
+
 GATHERED_ROWS = 16
 """Rows one block copies out of a table."""
 
@@ -46,8 +49,9 @@ def attention_rows() -> Iterator[Row]:
             _SIZES + _PAGED + _SCORES + _FLAT + ints("own pitch column"),
         ),
     }
-    grid = (Extent("rows", ROW_TILE), Extent("groups"))
     for family, (read, sizes) in families.items():
+        tile = FLAT_ROWS if family.startswith("_flat") else ROW_TILE
+        grid = (Extent("rows", tile), Extent("groups"))
         for out, y in write_forms():
             yield f"attention{family}{out}", "attention.c", read + y + sizes, grid, SCRATCH
 

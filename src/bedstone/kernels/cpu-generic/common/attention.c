@@ -1,9 +1,10 @@
 /* attention, attention_gate, attention_in, attention_flat, gather: over a sequence's paged rows, or
- * over keys and values made of them; a block is four rows of one group of heads.
+ * over keys and values made of them; a block is some rows of one group of heads.
  */
 #include <attention.h>
 
-#define ROWS 4
+#define ROWS 4       /* of a block */
+#define FLAT_ROWS 16 /* where each head has keys of its own: fewer heads share what is laid */
 
 /* How an entry differs from the plainest: where keys and values lie, and what else it takes. */
 typedef struct {
@@ -85,8 +86,8 @@ static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, 
     a.q_pitch = a.dk;
     if (f.flat) lay_flat(&at, f, &a, &p);
     else lay_paged(&at, f, &a, &p);
-    int first = ROWS * (int)block->x, rows = bs_min(ROWS, a.rows - first), group = (int)block->y;
-    int step = p.stride ? 1 : ROWS;
+    int most = f.flat ? FLAT_ROWS : ROWS, first = most * (int)block->x, group = (int)block->y;
+    int rows = bs_min(most, a.rows - first), step = p.stride ? 1 : most;
     for (int r = 0; r < rows; r += step) {
         const int32_t *pages = p.pages + (size_t)(first + r) * (size_t)p.stride * (size_t)p.width;
         if (!f.flat) a.k.pages = a.v.pages = a.k_tail.pages = pages;
