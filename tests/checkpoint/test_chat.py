@@ -43,6 +43,31 @@ TEMPLATES = {
         "{% set ns.n = ns.n + 1 %}{% if ns.n > 2 %}{% break %}{% endif %}"
         "{{ m.content.split('\\n') | join(',') }}{{ ns.n * '-' }}{% endfor %}"
     ),
+    # what the templates of published models are made of
+    "published": (
+        "{%- if tools %}{{- '<|im_start|>system\\n' }}{%- if messages[0].role == 'system' %}"
+        "{{- messages[0].content + '\\n\\n' }}{%- endif %}{%- for tool in tools %}{{- '\\n' }}"
+        "{{- tool | tojson }}{%- endfor %}{{- '<|im_end|>\\n' }}{%- endif %}"
+        "{%- set ns = namespace(multi_step_tool=true, last_query_index=messages|length - 1) %}"
+        "{%- for message in messages[::-1] %}{%- set index = (messages|length - 1) - loop.index0 %}"
+        "{%- if ns.multi_step_tool and message.role == 'user' and message.content is string and "
+        "not (message.content.startswith('<r>') and message.content.endswith('</r>')) %}"
+        "{%- set ns.multi_step_tool = false %}{%- set ns.last_query_index = index %}{%- endif %}"
+        "{%- endfor %}{%- for message in messages %}{%- if message.content is string %}"
+        "{%- set content = message.content %}{%- else %}{%- set content = '' %}{%- endif %}"
+        "{%- if message.role == 'user' or (message.role == 'system' and not loop.first) %}"
+        "{{- '<|im_start|>' + message.role + '\\n' + content + '<|im_end|>' + '\\n' }}"
+        "{%- elif message.role in ['assistant', 'tool'] %}"
+        "{%- if loop.last or (not loop.last and loop.nextitem.role != 'tool') %}"
+        "{{- content.split('</think>')[-1].lstrip('\\n').rstrip() | trim | capitalize }}"
+        "{%- endif %}{%- for key, value in message | items %}{{ key ~ '=' ~ value | default('') }}"
+        "{%- endfor %}{%- endif %}{%- endfor %}{{- {'a': [1, (2, 3)]} | tojson }}"
+        "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"
+        "{{ messages | selectattr('role', 'equalto', 'user') | map(attribute='content') "
+        "| map('replace', 'H', 'J') | join('+') }} {{ ['b', 'a'] | sort | unique | join }}"
+        "{{ messages[0].content | replace('e', '3') | indent(2) }} {{ [1, 2] | sum }}"
+        "{{ 2.5 | round(1) }} {{ ', '.join(messages | map(attribute='role')) }}"
+    ),
     "macro": (
         "{% macro say(x, n=2) %}{% for i in range(n) %}{{ x }}{% endfor %}{% endmacro %}"
         "{{ say('a') }}{{ say(messages[0].content, n=1) }}{{ messages[1:] | map(attribute='role')"
@@ -136,6 +161,45 @@ def test_a_template_that_does_not_parse_is_refused(source):
         "{% set n = namespace(x=[1]) %}{% for i in range(99) %}{% set n.x = [n.x ~ n.x] %}"
         "{% endfor %}",
         "{% for i in range(99999) %}{{ 'a' * 9999 }}{% endfor %}",
+        "{{ 'x' | center(10 ** 11) }}",
+        "{{ 'x'.ljust(10 ** 11) }}",
+        "{{ 'x' | attr('ljust')(10 ** 11) }}",
+        "{{ (1).to_bytes(10 ** 11, 'big') }}",
+        "{{ '%99999999999d' % 1 }}",
+        "{{ '%*d' | format(10 ** 11, 1) }}",
+        "{{ '{:99999999999}'.format(1) }}",
+        "{{ lipsum(n=10 ** 9) }}",
+        "{{ 1.5 | round(10 ** 11) }}",
+        "{{ 1 | round(10 ** 11, 'ceil') }}",
+        "{{ 'a\n' | indent(10 ** 11) }}",
+        "{{ ('\n' * 10 ** 6) | indent('a' * 10 ** 6) }}",
+        "{{ [[1]] | tojson(indent=10 ** 11) }}",
+        "{{ ('a' * 10 ** 6) | replace('a', 'b' * 10 ** 6) }}",
+        "{{ ('a' * 10 ** 6).replace('', 'b' * 10 ** 6) }}",
+        "{{ range(99999) | join('b' * 10 ** 7) }}",
+        "{{ ('b' * 10 ** 7).join(['a'] * 99999) }}",
+        "{{ ['a' * 10 ** 6] * 10 ** 6 }}",
+        "{{ (['a' * 10 ** 6] * 10 ** 6) | tojson }}",
+        "{{ [[1] * 10 ** 6] * 10 ** 6 | sum(start=[]) }}",
+        "{{ ([['a']] * 10 ** 4) | sum(start=[]) }}",
+        "{{ range(99999) | batch(10 ** 11, 'x') | list }}",
+        "{{ strftime_now('%9999999d' * 10 ** 5) }}",
+        "{% set n = namespace(x=[]) %}{% for i in range(99999) %}"
+        "{% set n.x = n.x + ['a' * 10 ** 7] %}{% endfor %}",
+        "{% set n = namespace(x=[1], y=[1]) %}{% for i in range(99) %}"
+        "{% set n.x = [n.x, n.x] %}{% set n.y = [n.y, n.y] %}{% endfor %}{{ n.x == n.y }}",
+        "{% set n = namespace(x=namespace()) %}{% for i in range(99) %}"
+        "{% set n.x = namespace(a=n.x, b=n.x) %}{% endfor %}{{ n.x }}",
+        "{% set n = namespace(x=1) %}{{ n | string }}",
+        "{% set n = namespace(x=1) %}{{ raise_exception([n]) }}",
+        "{% set x %}{% for i in range(9999) %}{{ 'a' * 99999 }}{% endfor %}{% endset %}",
+        "{% set a = 'a' * 10 ** 7 %}{% set b = [" + "a[1:], " * 999 + "] %}",
+        "{% set a = 'a' * 10 ** 7 %}{% set b = [" + "a | upper, " * 999 + "] %}",
+        "{% set a = 'a' * 10 ** 7 %}{% set b = " + "a ~ " * 999 + "a %}",
+        "{% set a = [1] * 10 ** 7 %}{% set b = [2] %}{% for i in range(9999) %}"
+        "{{ a == a + b }}{% endfor %}",
+        "{% set a = 'a' * 10 ** 7 %}{% set b = a[1:] ~ 'a' %}{% for i in range(99999) %}"
+        "{{ a is eq b }}{{ a == b }}{% endfor %}",
     ],
 )
 def test_a_hostile_template_is_stopped(source):

@@ -278,7 +278,7 @@ def test_a_state_offset_past_what_is_reserved_is_refused(module, cache):
 
 
 def test_an_unknown_option_is_refused(toy):
-    with pytest.raises(CallerError, match=r"takes no `thread`: expected some of `cache`, .*`threads`"):
+    with pytest.raises(CallerError, match=r"takes no `thread`: expected some of `cache`, .*"):
         load(toy, thread=1)
 
 
