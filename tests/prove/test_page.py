@@ -51,6 +51,8 @@ def test_there_is_a_chart_for_each_definition_and_device():
 def test_workloads_of_the_same_sizes_are_told_apart():
     alike = [Trace("d", workload(u, n=4), "s", passed(1.0)) for u in ("first", "second")]
     assert charts(alike)[0].workloads == ("n=4 (first)", "n=4 (second)")
+    apart = [Trace("d", workload(f"u{k}", n=4, k=k), "s", passed(1.0)) for k in (1, 2)]
+    assert charts(apart)[0].workloads == ("k=1", "k=2")
 
 
 def test_the_page_is_one_file_that_runs_nothing():

@@ -4,6 +4,7 @@ Inputs, reference and judge are here; the Solution runs in a child. Every call, 
 inputs it has not seen before; outputs of timed calls chosen afterwards are judged like the rest.
 """
 
+import os
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
@@ -261,6 +262,7 @@ def _record(
         "tolerance": None if tolerance is None else emit_tolerance(tolerance),
         "judged": run.judged,
         "fresh_inputs": problem.fresh,
+        "load_average": os.getloadavg()[0],
         "moved_bytes": moved,
         "floor_ms": None if config.bandwidth is None else floor_ms(moved, config.bandwidth),
         "baseline": None if baseline is None else baseline.name,
@@ -276,7 +278,7 @@ def _timing(problem: Problem, run: _Run) -> dict[str, Any] | None:
     steady = summarize([call.ns / 1e6 for call in run.calls])
     on_gpu = problem.config.device == "cuda"
     return {
-        "method": "CUDA events, device idle before and after" if on_gpu else "wall clock",
+        "method": "CUDA events, launches hidden behind a delay" if on_gpu else "wall clock",
         "cache": "cold" if problem.config.cold else "warm",
         "scope": "setup and run" if has_setup else "run",
         "latency_ms": asdict(summarize(_latencies(run))),

@@ -13,6 +13,9 @@ from bedstone.spec.definition import Definition
 HIDDEN_NS, HIDDEN_SHARE = 200_000, 0.25
 """How much of a call may pass between the parent's clock and the child's."""
 
+BEFORE_NS = 5_000_000
+"""The most of a call that may pass before its timed part begins."""
+
 BESIDE_NS, BESIDE_SHARE = 200_000, 0.25
 """How long a device may be busy after the timed stream has ended."""
 
@@ -36,7 +39,7 @@ def require_honest_clocks(calls: Sequence[Call], overheads: Sequence[int]) -> No
     """
     if any(call.ns <= 0 for call in calls):
         raise CandidateError("REWARD_HACK", "a call that takes no time")
-    hidden = min(call.round_trip_ns - call.ns - call.beside_ns for call in calls)
+    hidden = min(_unaccounted(call) for call in calls)
     usual = sorted(overheads)[len(overheads) // 2]
     allowed = 2 * usual + HIDDEN_NS + HIDDEN_SHARE * min(call.round_trip_ns for call in calls)
     if hidden > allowed:
@@ -50,6 +53,10 @@ def require_honest_clocks(calls: Sequence[Call], overheads: Sequence[int]) -> No
         raise CandidateError(
             "REWARD_HACK", f"the device works {beside / 1e6:.3f} ms beside the timed stream"
         )
+
+
+def _unaccounted(call: Call) -> int:
+    return call.round_trip_ns - call.ns - min(call.before_ns, BEFORE_NS) - call.beside_ns
 
 
 def require_possible(latencies: Sequence[float], moved: int, config: Config) -> None:

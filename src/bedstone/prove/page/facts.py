@@ -85,8 +85,15 @@ def _chart(definition: str, hardware: str, traces: list[Trace]) -> Chart:
 
 
 def _labels(workloads: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
-    """The sizes of each Workload, told apart by name where they are alike."""
-    texts = {u: ", ".join(f"{n}={size}" for n, size in a.items()) for u, a in workloads.items()}
+    """The sizes in which Workloads differ, told apart by name where none does."""
+    every = list(workloads.values())
+    telling = {
+        n for axes in every for n, size in axes.items() if any(a.get(n) != size for a in every)
+    }
+    texts = {
+        uuid: ", ".join(f"{n}={size}" for n, size in axes.items() if not telling or n in telling)
+        for uuid, axes in workloads.items()
+    }
     alike = list(texts.values())
     return {
         uuid: text if text and alike.count(text) == 1 else f"{text} ({uuid[:8]})"

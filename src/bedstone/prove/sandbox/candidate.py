@@ -58,11 +58,16 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call, in nanoseconds: by the child's clock, by the parent's, and beside the timed."""
+    """One call in nanoseconds.
+
+    `ns` is its time by the child's clock, `before_ns` and `beside_ns` how long the device was busy
+    with what is not the call's; `round_trip_ns` is all of it by the parent's clock.
+    """
 
     ns: int
-    round_trip_ns: int
+    before_ns: int
     beside_ns: int
+    round_trip_ns: int
     setup_ns: int
     hacks: tuple[str, ...]
 
@@ -88,7 +93,7 @@ class Candidate:
         self._seconds = seconds
         self._asked = 0
         self.slots, size = plan_slots(layout.tensors, layout.own_outputs, SLOTS)
-        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in __exit__)
+        self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in close)
         memory = shared_memory(size)
         try:
             self._arena = Arena(memory, size)
@@ -97,7 +102,11 @@ class Candidate:
                 self._child: int | None = zygote.spawn(theirs, memory, self._log.fileno())
         finally:
             os.close(memory)
-        self._open(size, flush)
+        try:
+            self._open(size, flush)
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, size: int, flush: int) -> None:
         outputs = [[o.name, o.dtype, o.shape, o.target] for o in self._layout.outputs]
@@ -137,10 +146,10 @@ class Candidate:
         start = perf_counter_ns()
         reply = self._ask("call")
         round_trip = perf_counter_ns() - start
-        numbers = [reply[name] for name in ("ns", "beside_ns")]
-        if not all(isinstance(number, int) for number in (*numbers, setup)):
+        ns, before, beside = (reply[name] for name in ("ns", "before_ns", "beside_ns"))
+        if not all(isinstance(number, int) for number in (ns, before, beside, setup)):
             raise CandidateError("REWARD_HACK", "a time that is no integer")
-        return Call(numbers[0], round_trip, numbers[1], setup, tuple(map(str, reply["hacks"])))
+        return Call(ns, before, beside, round_trip, setup, tuple(map(str, reply["hacks"])))
 
     def fetch(self, turn: int) -> dict[str, torch.Tensor]:
         """Copies of what call number `turn`, the last one, left in every tensor, by name."""
@@ -189,6 +198,11 @@ class Candidate:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
         return "" if number in (0, signal.SIGKILL) else f" by {signal.Signals(number).name}"
 
+    def close(self) -> None:
+        """End the process, if it has not, and forget what it printed."""
+        self.end()
+        self._log.close()
+
     def __enter__(self) -> Self:
         return self
 
@@ -198,5 +212,4 @@ class Candidate:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.end()
-        self._log.close()
+        self.close()

@@ -146,7 +146,8 @@ class _Harness:
         hacks = self._before_and_after(threads)
         returned = None if loaded.destination_passing else timing.result
         self._results = self._checked(returned, given=loaded.destination_passing)
-        return {"ns": timing.ns, "beside_ns": timing.beside_ns, "hacks": hacks}
+        spans = {"before_ns": timing.before_ns, "beside_ns": timing.beside_ns}
+        return {"ns": timing.ns, **spans, "hacks": hacks}
 
     def _before_and_after(self, threads: int) -> list[str]:
         changed = [f"replaced `{name}`" for name, it in snapshot().items()

@@ -9,14 +9,18 @@ import torch
 
 from bedstone.prove.results import ResultError
 
+DELAY_CYCLES = 400_000
+"""How long a GPU is kept busy before a call, so that launching it costs no time on the GPU."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One call: what it returned, its time, and the time the device was busy beside that."""
+    """One call: what it returned and its time; how long the device was busy before and beside."""
 
     result: Any
     ns: int
-    beside_ns: int
+    before_ns: int = 0
+    beside_ns: int = 0
 
 
 class Device(Protocol):
@@ -69,7 +73,7 @@ class Cpu:
         """Wall clock around the call."""
         start = perf_counter_ns()
         result = call()
-        return Timing(result, perf_counter_ns() - start, 0)
+        return Timing(result, perf_counter_ns() - start)
 
 
 class Cuda:
@@ -87,25 +91,27 @@ class Cuda:
         into.copy_(result)
 
     def flush(self) -> None:
-        """Write over as many bytes as the L2 holds."""
-        self._other.add_(1)
+        """The L2 is emptied as part of the delay before a call."""
 
     def settle(self) -> None:
         """Wait for every stream."""
         torch.cuda.synchronize()
 
     def time(self, call: Callable[[], Any]) -> Timing:
-        """Events on the current stream; the wall clock until every stream is idle stands beside."""
-        begin, end = _event(), _event()
+        """Events on the current stream; what other streams then still do stands beside."""
+        first, begin, end = _event(), _event(), _event()
         torch.cuda.synchronize()
         start = perf_counter_ns()
+        first.record()
+        self._other.add_(1)
+        torch.cuda._sleep(DELAY_CYCLES)  # type: ignore[no-untyped-call]  # noqa: SLF001
         begin.record()
         result = call()
         end.record()
         torch.cuda.synchronize()
         wall = perf_counter_ns() - start
-        ns = int(begin.elapsed_time(end) * 1e6)
-        return Timing(result, ns, max(0, wall - ns))
+        before, ns = (int(a.elapsed_time(b) * 1e6) for a, b in ((first, begin), (begin, end)))
+        return Timing(result, ns, before, max(0, wall - before - ns))
 
 
 def _event() -> torch.cuda.Event:
