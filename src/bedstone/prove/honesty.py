@@ -32,16 +32,17 @@ def require_untouched(
             raise CandidateError("INCORRECT_NUMERICAL", f"input `{name}` was modified")
 
 
-def require_honest_clocks(calls: Sequence[Call], overheads: Sequence[int]) -> None:
-    """Require that the child's times agree with the parent's clock, and that nothing ran beside.
+def are_clocks_honest(calls: Sequence[Call]) -> bool:
+    """Whether the child's times agree with the parent's clock."""
+    hidden, allowed = _hidden(calls)
+    return hidden <= allowed
 
-    The least difference over all calls counts: a busy machine delays some calls, not every one.
-    """
+
+def require_honest_clocks(calls: Sequence[Call]) -> None:
+    """Require that the child's times agree with the parent's clock, and that nothing ran beside."""
     if any(call.ns <= 0 for call in calls):
         raise CandidateError("REWARD_HACK", "a call that takes no time")
-    hidden = min(_unaccounted(call) for call in calls)
-    usual = sorted(overheads)[len(overheads) // 2]
-    allowed = 2 * usual + HIDDEN_NS + HIDDEN_SHARE * min(call.round_trip_ns for call in calls)
+    hidden, allowed = _hidden(calls)
     if hidden > allowed:
         raise CandidateError(
             "REWARD_HACK",
@@ -53,6 +54,16 @@ def require_honest_clocks(calls: Sequence[Call], overheads: Sequence[int]) -> No
         raise CandidateError(
             "REWARD_HACK", f"the device works {beside / 1e6:.3f} ms beside the timed stream"
         )
+
+
+def _hidden(calls: Sequence[Call]) -> tuple[float, float]:
+    """Nanoseconds that every call hides from the child's clock, and what may be hidden.
+
+    The least over all calls counts: a busy machine delays some messages, not every one.
+    """
+    hidden = min(_unaccounted(call) for call in calls)
+    usual = sorted(call.idle_ns for call in calls)[len(calls) // 2]
+    return hidden, 2 * usual + HIDDEN_NS + HIDDEN_SHARE * min(c.round_trip_ns for c in calls)
 
 
 def _unaccounted(call: Call) -> int:

@@ -61,13 +61,15 @@ class Call:
     """One call in nanoseconds.
 
     `ns` is its time by the child's clock, `before_ns` and `beside_ns` how long the device was busy
-    with what is not the call's; `round_trip_ns` is all of it by the parent's clock.
+    with what is not the call's; `round_trip_ns` is all of it by the parent's clock, `idle_ns` an
+    exchange just before in which nothing was done.
     """
 
     ns: int
     before_ns: int
     beside_ns: int
     round_trip_ns: int
+    idle_ns: int
     setup_ns: int
     hacks: tuple[str, ...]
 
@@ -120,7 +122,7 @@ class Candidate:
         taken: int = self._ask("build", folder=str(package), spec=spec)["ns"]
         return taken
 
-    def round_trip(self) -> int:
+    def _round_trip(self) -> int:
         """Nanoseconds an exchange takes in which nothing is done."""
         start = perf_counter_ns()
         self._ask("nothing")
@@ -143,13 +145,14 @@ class Candidate:
     def call(self) -> Call:
         """Run the prepared call, its `setup` first, and time it by both clocks."""
         setup = self._ask("setup")["ns"]
+        idle = self._round_trip()
         start = perf_counter_ns()
         reply = self._ask("call")
         round_trip = perf_counter_ns() - start
         ns, before, beside = (reply[name] for name in ("ns", "before_ns", "beside_ns"))
         if not all(isinstance(number, int) for number in (ns, before, beside, setup)):
             raise CandidateError("REWARD_HACK", "a time that is no integer")
-        return Call(ns, before, beside, round_trip, setup, tuple(map(str, reply["hacks"])))
+        return Call(ns, before, beside, round_trip, idle, setup, tuple(map(str, reply["hacks"])))
 
     def fetch(self, turn: int) -> dict[str, torch.Tensor]:
         """Copies of what call number `turn`, the last one, left in every tensor, by name."""
