@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 
 from bedstone.build.audit import TargetAudit, audit_set
-from bedstone.build.kernels import NO_KERNELS, compile_modules, modules_of, require_kernels
+from bedstone.build.kernels import (
+    NO_KERNELS,
+    audit_sources,
+    compile_modules,
+    modules_of,
+    require_kernels,
+)
 from bedstone.errors import KernelError
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Extent, Kernel
 from bedstone.spec.manifest import Impl, KernelLaunch, Manifest, Op
-from bedstone.target.audit import Finding
+from bedstone.target.audit import Built, Finding, failures
+from bedstone.target.blob import Blob
 from bedstone.target.hardware import read_sets
 from bedstone.target.records import KERNELS
 from bedstone.target.sources import read_sources
@@ -60,6 +67,18 @@ def test_every_set_builds_and_passes_for_every_model_and_form(name: str, cache: 
         if found.compiled.objects:
             blobs = found.compiled.built.blobs.values()
             assert frozenset[str]().union(*(b.needs for b in blobs)) == SETS[name].features
+
+
+def test_a_record_says_of_every_entry_the_library_lacks_why() -> None:
+    kernels = cpu_kernels().kernels.values()
+    blobs = {
+        name: Blob(
+            name, "shared_object", "", "", {k.entry: k.abi for k in kernels if k.module == name}
+        )
+        for name in modules_of(kernels)
+    }
+    findings = audit_sources(read_sources(SETS["cpu-generic"]), Built(blobs, {}))
+    assert failures(findings) == []
 
 
 @pytest.mark.slow
