@@ -211,7 +211,7 @@ ROLES: tuple[tuple[Applies, Gives], ...] = (
     (_int("sparse_indices|topk_indices", 2),
      lambda a: Distinct(_pages(a) * _page(a), padded=True)),
     (_int("kv_indices|page_indices|indices", 1), lambda a: Distinct(_pages(a))),
-    (_int("pos_ids|positions|position_ids"),
+    (_int("pos_ids|positions?|position_ids"),
      lambda a: Integers(0, a.axis("max_seq_len", "max_position") or a.rows("cos|sin") or 128)),
     (_int("top_k|topk"), lambda a: Integers(1, min(_vocabulary(a), MOST_KEPT) + 1)),
     (_int("topk_ids|expert_ids|experts"), lambda a: Distinct(a.axis("num_experts") or 1)),

@@ -104,11 +104,13 @@ class Candidate:
                 self._child: int | None = zygote.spawn(theirs, memory, self._log.fileno())
         finally:
             os.close(memory)
+        opened = False
         try:
             self._open(size, flush)
-        except BaseException:
-            self.close()
-            raise
+            opened = True
+        finally:
+            if not opened:
+                self.close()
 
     def _open(self, size: int, flush: int) -> None:
         outputs = [[o.name, o.dtype, o.shape, o.target] for o in self._layout.outputs]
