@@ -34,12 +34,16 @@ class Fed:
         self.slot = slot
         self.pages = np.array(pages, np.int32)
         self.length = 0
-        width = session.manifest.buffers["pages"].shape[1]
-        row = np.full(int(width), self.pages[0], np.int32)
-        row[: len(pages)] = self.pages[: int(width)]
-        session.write("pages", row)
+        session.write("pages", self.table())
         if "line" in session.manifest.buffers:
             session.write("line", np.array([slot], np.int32))
+
+    def table(self) -> np.ndarray:
+        """The sequence's row of the page table; what it will not reach names its first page."""
+        width = int(self.session.manifest.buffers["pages"].shape[1])
+        row = np.full(width, self.pages[0], np.int32)
+        row[: len(self.pages)] = self.pages[:width]
+        return row
 
     def feed(self, ids: Sequence[int], program: str = "prefill") -> np.ndarray:
         """Logits [vocab] after the rows of one call."""
@@ -63,7 +67,7 @@ class Fed:
         return self.logits()
 
     def logits(self) -> np.ndarray:
-        return self.session.read("logits").reshape(-1).copy()
+        return self.session.read("logits")[0]
 
     def next(self) -> int:
         return int(self.session.read("next").flat[0])
@@ -81,3 +85,33 @@ class Fed:
             own = whole[rows if state.bytes_per_token else [self.slot]]
             found[name] = own.view(np.float32)
         return found
+
+
+class Together:
+    """Several sequences of a session, a row of each in every call."""
+
+    def __init__(self, sequences: Sequence[Fed]) -> None:
+        self.sequences = sequences
+        self.session = sequences[0].session
+        self.session.write("pages", np.stack([fed.table() for fed in sequences]))
+        if "line" in self.session.manifest.buffers:
+            self.session.write("line", np.array([fed.slot for fed in sequences], np.int32))
+
+    def feed(self, tokens: Sequence[int]) -> np.ndarray:
+        """Logits [sequences, vocab] after a token of each."""
+        at = np.array([fed.length for fed in self.sequences], np.int32)
+        slots = [fed.slots(at[i]) for i, fed in enumerate(self.sequences)]
+        self.session.write("token", np.array(tokens, np.int32))
+        self.session.write("position", at)
+        self.session.write("slot", np.array(slots, np.int32))
+        return self.run("decode_many")
+
+    def chain(self) -> np.ndarray:
+        """Logits of a step that takes everything from the step before it."""
+        return self.run("decode_many_chain")
+
+    def run(self, program: str) -> np.ndarray:
+        self.session.run(program, seqs=len(self.sequences))
+        for fed in self.sequences:
+            fed.length += 1
+        return self.session.read("logits")[: len(self.sequences)]

@@ -206,6 +206,19 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
 }
+FAMILIES = (
+    "llama-biases",
+    "qwen3",
+    "qwen2-moe",
+    "qwen3-moe-some-layers",
+    "gemma3-capped",
+    "qwen3.5",
+    "qwen3-next-some-dense",
+    "deepseek-v2-groups",
+    "deepseek-v3",
+)
+"""Models that together have every block there is: for what is slow to ask of each."""
+
 IDS = (1, 17, 42, 3, 3, 58, 9, 26, 0, 60, 11, 5)
 
 

@@ -9,11 +9,14 @@ from bedstone.lane.plan import RULES
 from bedstone.runtime.load import load
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, PLAN
 from packages import Fed, compiled
-from tiny_models import IDS
+from tiny_models import FAMILIES, IDS
 
 pytestmark = pytest.mark.xdist_group("tiny")
 
 SPLITS: tuple[tuple[int, ...], ...] = ((12,), (5, 7), (1,) * 12, (3, 1, 1, 7))
+
+
+families = pytest.mark.parametrize("tiny", FAMILIES, indirect=True)
 
 
 @pytest.fixture
@@ -70,6 +73,7 @@ def test_a_chain_goes_on_as_fed_steps_do(fed):
     assert run[len(IDS) : len(IDS) + 31].tolist() == tokens
 
 
+@families
 def test_rules_held_back_change_no_bit(fed, tiny, cache, tmp_path):
     """Each op of the graph by a kernel of its own, on the device: all fusions at once."""
     package = compiled(
@@ -90,6 +94,7 @@ def test_rules_held_back_change_no_bit(fed, tiny, cache, tmp_path):
         np.testing.assert_array_equal(made[name], value, err_msg=name)
 
 
+@families
 def test_a_session_generates_what_steps_fed_by_hand_do(fed):
     sequence = fed()
     session = sequence.session
@@ -109,6 +114,7 @@ def test_the_reference_reader_accepts_the_manifest(tiny, reference):
     assert answer.accepted
 
 
+@families
 def test_a_second_compile_gives_the_same_bytes(tiny, cache, tmp_path):
     again = compiled(str(tiny.checkpoint), tmp_path / "again", cache, numerics="precise")
     kernels = [f"{KERNELS}/{path.name}" for path in (again.path / KERNELS).iterdir()]
