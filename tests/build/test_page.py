@@ -22,7 +22,9 @@ def test_no_two_buffers_hold_a_byte_at_one_time(form):
         for other in found[at + 1 :]:
             if other.slot.offset >= one.slot.end:
                 break
-            assert one.last < other.first or other.last < one.first, (one, other)
+            in_turn = one.last <= other.first or other.last <= one.first
+            apart = one.last < other.first or other.last < one.first
+            assert apart or (in_turn and one.slot == other.slot), (one, other)
 
 
 @pytest.mark.parametrize("name", ["qwen3-next-80b-a3b", "deepseek-v2-lite"])

@@ -13,7 +13,7 @@ from bedstone.build.operand import (
 )
 from bedstone.errors import CallerError
 from bedstone.graph.step import AtParam, RowSel
-from bedstone.lane.launch import Dst, Read, ToBuf, ToRows, ToScratch, Window
+from bedstone.lane.launch import Dst, Read, ToBuf, ToEach, ToRows, ToScratch, Window
 
 _PIECES: tuple[tuple[str, QuantPiece], ...] = (("q", "codes"), ("s", "scales"), ("z", "sums"))
 
@@ -49,6 +49,8 @@ def write(dst: Dst, suffix: str = "", name: str = "y") -> Operands:
             if columns is None:
                 return place
             return {**place, **sizes(pitch=columns.pitch, column=columns.first)}
+        case ToEach(rows):
+            return write(rows[0], suffix, name)
         case ToScratch(tensor, row, _, f32, quant):
             return _forms(f"{name}{{}}{suffix}", tensor, row, (f32, quant))
         case ToBuf(tensor, f32, quant):

@@ -13,14 +13,16 @@ from bedstone.spec.manifest import Segment
 
 def plan_form(checkpoint: Checkpoint, form: FormName, options: Options) -> Schedule:
     """The schedule of one form of the checkpoint's step."""
-    return plan_step(checkpoint, form, options).schedule
+    return plan_step(checkpoint, form, options, sequences=options.sequences).schedule
 
 
 def plan_manifest(checkpoint: Checkpoint, options: Options) -> tuple[Forms, Emission]:
     """Every form's schedule, and the manifest they become."""
+    many = options.sequences > 1
     forms = Forms(
         decode=plan_form(checkpoint, "decode", options),
         chunk=plan_form(checkpoint, "chunk", options),
+        batch=plan_form(checkpoint, "batch", options) if many else None,
     )
     consts = {*forms.chunk.consts, *forms.decode.consts}
     naming = Naming(

@@ -29,12 +29,13 @@ class Options:
     """What a caller chooses: how products are computed, and how many positions are served.
 
     `context` None takes the checkpoint's own, at most `MOST_CONTEXT`; `held` names rules of the
-    lane to hold back.
+    lane to hold back. More than one of `sequences` adds a program that decodes so many at once.
     """
 
     numerics: Literal["precise", "quantized"] = "quantized"
     context: int | None = None
     held: tuple[str, ...] = ()
+    sequences: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,7 @@ class Request:
             str(pin),
             self.options.numerics,
             ",".join(self.options.held),
+            str(self.options.sequences),
             str(served_context(self.checkpoint, self.options)),
             compiler.identity,
             sources_digest(),

@@ -4,6 +4,7 @@ A fused class holds the ops it joins, or their operands, so it says what it comp
 the lane is the step's ops and these. `bedstone.graph.refs` derives what a class reads and makes.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -278,10 +279,28 @@ class Into:
         return self.op.out
 
 
+@dataclass(frozen=True, slots=True)
+class IntoEach:
+    """A batch's product whose row r goes straight to rows of the table of sequence r.
+
+    `op.out` is the next version of the first table, `others` those of the others.
+    """
+
+    op: Linear
+    others: tuple[Out, ...]
+    tables: tuple[Ref, ...]
+    ats: tuple[RowSel, ...]
+
+    @property
+    def out(self) -> Out:
+        """The first table's next version."""
+        return self.op.out
+
+
 Side = Rope | NormRope | Into
 """A rotation, wherever it goes."""
 
-Part = Linear | Into
+Part = Linear | Into | IntoEach
 """A product, wherever it goes."""
 
 
@@ -318,6 +337,7 @@ Single = (
     | ExpertSum
     | Mixture
     | Into
+    | IntoEach
 )
 """An op with one result that it is for."""
 
@@ -326,7 +346,7 @@ LaneOp = Single | Merged
 
 def plain(op: LaneOp) -> LaneOp:
     """The op itself, wherever its result goes."""
-    return op.op if isinstance(op, Into) else op
+    return op.op if isinstance(op, Into | IntoEach) else op
 
 
 def product(op: Part) -> Linear:
@@ -363,16 +383,29 @@ def taken(op: LaneOp) -> tuple[Ref, ...]:
 
 def overwritten(op: LaneOp) -> tuple[Ref, ...]:
     """The table versions `op` writes over: reading one of them later is illegal."""
+    if isinstance(op, Ropes):
+        return _all_overwritten(op.sides)
+    if isinstance(op, Linears | Convs):
+        return _all_overwritten(op.parts)
+    return _one_overwritten(op)
+
+
+def _all_overwritten(members: Iterable[LaneOp]) -> tuple[Ref, ...]:
+    return tuple(name for member in members for name in overwritten(member))
+
+
+def _one_overwritten(op: Single) -> tuple[Ref, ...]:
     match op:
         case Set(table=table):
-            return (table,)
+            found: tuple[Ref, ...] = (table,)
         case Into(table=table):
-            return (table, *overwritten(op.op))
+            found = (table, *overwritten(op.op))
+        case IntoEach(tables=tables):
+            found = tables
         case Conv(ring=state) | Delta(state=state):
-            return (state,)
+            found = (state,)
         case Convolved(conv=one) | GatedDelta(delta=one):
-            return overwritten(one)
-        case Ropes(sides=members) | Linears(parts=members) | Convs(parts=members):
-            return tuple(name for member in members for name in overwritten(member))
+            found = overwritten(one)
         case _:
-            return ()
+            found = ()
+    return found

@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bedstone.lane.launch import Carry, Form, Launch, Read, ToBuf, ToRows, ToScratch, Version
+from bedstone.lane.launch import (
+    Carry,
+    Form,
+    Launch,
+    Read,
+    ToBuf,
+    ToEach,
+    ToRows,
+    ToScratch,
+    Version,
+)
 from bedstone.lane.layout import View
 from bedstone.lane.schedule import Step
 from bedstone.lane.touch import Leaf, leaves
@@ -62,6 +72,8 @@ def _access(
             yield (table, "f32"), None, False
         case Carry(table, _, _) | ToRows(table, _, _):
             yield (table, "f32"), None, True
+        case ToEach(rows):
+            yield from (((row.table, "f32"), None, True) for row in rows)
         case ToBuf(tensor, f32, quant):
             yield from (((tensor, form), None, True) for form in _forms(f32=f32, quant=quant))
         case ToScratch(tensor, row, _, f32, quant):

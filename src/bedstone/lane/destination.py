@@ -1,13 +1,28 @@
 """Where the result of an op goes, and in which form a product reads."""
 
 from bedstone.graph.step import Fixed, RowSel, Set
-from bedstone.lane.classes import Into, Single
+from bedstone.lane.classes import Into, IntoEach, Single
 from bedstone.lane.facts import Facts
-from bedstone.lane.operand import Columns, Dst, Matrix, Read, Stack, ToBuf, ToRows, ToScratch
+from bedstone.lane.operand import (
+    Columns,
+    Dst,
+    Matrix,
+    Read,
+    Stack,
+    ToBuf,
+    ToEach,
+    ToRows,
+    ToScratch,
+)
 
 
 def destination(op: Single, facts: Facts) -> Dst:
     """Where the result of an op goes: rows of a table, if it is made to write there."""
+    if isinstance(op, IntoEach):
+        versions = zip(op.tables, op.ats, (op.out, *op.others), strict=True)
+        return ToEach(
+            tuple(_rows(facts.storage[t], at, out, None, facts) for t, at, out in versions)
+        )
     if not isinstance(op, Into | Set):
         return ToBuf(op.out)
     table = facts.storage[op.table]

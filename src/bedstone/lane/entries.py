@@ -40,6 +40,7 @@ from bedstone.lane.launch import (
     Stack,
     TakePart,
     TakeRow,
+    ToEach,
     TopK,
     ToRows,
     WeightedSum,
@@ -83,6 +84,8 @@ def _part(launch: Launch) -> str:
 
 def _form(dst: Dst) -> str:
     """The suffix that says which forms of its result a kernel writes."""
+    if isinstance(dst, ToEach):
+        return "_rows"
     if isinstance(dst, ToRows):
         return "_rows" if dst.columns is None else "_cols"
     return _FORMS[dst.f32, dst.quant]

@@ -14,7 +14,7 @@ from bedstone.lane.launch import Form, Launch, OneLaunch, Quantize, Read, ToBuf,
 from bedstone.lane.layout import View, memory_of
 from bedstone.lane.schedule import Step
 from bedstone.lane.shim import Shim
-from bedstone.lane.touch import Leaf, places_of, reads_of, rewrite, touches
+from bedstone.lane.touch import Leaf, places_of, reads_of, rewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +78,29 @@ class Forms:
             return set()
         reads = [read for read in self._read("quant") if self._in_place(read)]
         wanted = {memory_of(read.tensor, self.views) for read in reads}
+        writers = self._writers()
         values = self._values()
         while True:
-            able = {home for home in wanted if self._all_write(home, wanted, values)}
-            if able == wanted:
-                return able
-            wanted = able
+            lacking = {
+                home
+                for home in wanted
+                if home not in writers or not self._able(writers[home], wanted, values)
+            }
+            if not lacking:
+                return wanted
+            wanted -= lacking
 
-    def _all_write(self, home: str, wanted: set[str], values: set[str]) -> bool:
-        """Whether every launch that writes a tensor can write all wanted forms of what it makes."""
-        writers = [
-            step.launch
-            for step in self.steps
-            if any(
-                t.write and memory_of(t.tensor, self.views) == home for t in touches(step.launch)
-            )
-        ]
-        placed = all(any(_home(place) == home for place in places_of(w)) for w in writers)
-        able = (self.shim.lacks(_settled(w, wanted, values)) is None for w in writers)
-        return bool(writers) and placed and all(able)
+    def _writers(self) -> Mapping[str, list[Launch]]:
+        """The launches that write each buffer."""
+        found: dict[str, list[Launch]] = {}
+        for step in self.steps:
+            for place in places_of(step.launch):
+                found.setdefault(_home(place), []).append(step.launch)
+        return found
+
+    def _able(self, writers: list[Launch], wanted: set[str], values: set[str]) -> bool:
+        """Whether launches can write all wanted forms of what they make."""
+        return all(self.shim.lacks(_settled(w, wanted, values)) is None for w in writers)
 
     def _in_place(self, read: Read) -> bool:
         """Whether a reader reads the quantized form of the memory its tensor lies in."""

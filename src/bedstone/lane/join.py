@@ -35,6 +35,7 @@ from bedstone.lane.classes import (
     GateFn,
     Glu,
     Into,
+    IntoEach,
     KeySplit,
     LaneOp,
     Linears,
@@ -92,6 +93,21 @@ def placed(match: Match) -> LaneOp:
     return Into(rename(made, {made.out: into.out}), into.table, into.at, into.column)
 
 
+def placed_rows(match: Match) -> LaneOp:
+    """The product whose rows go where a set would put them, in one table or in each sequence's."""
+    if "set" in match.roles:
+        return placed(match)
+    linear = match.op("linear", Linear)
+    rows = range(match.body.facts.rows(linear.out))
+    sets = [match.op(f"set.{row}", Set) for row in rows]
+    return IntoEach(
+        replace(linear, out=sets[0].out),
+        tuple(op.out for op in sets[1:]),
+        tuple(op.table for op in sets),
+        tuple(op.at for op in sets),
+    )
+
+
 def turns(match: Match) -> LaneOp:
     """The rotations side by side."""
     return Ropes(_table_last(op for op in match.ops if isinstance(op, Side)))
@@ -104,7 +120,7 @@ def products(match: Match) -> LaneOp:
 
 def _table_last(members: Iterable[T]) -> tuple[T, ...]:
     """Those that write table rows after those that write buffers."""
-    return tuple(sorted(members, key=lambda op: isinstance(op, Into)))
+    return tuple(sorted(members, key=lambda op: isinstance(op, Into | IntoEach)))
 
 
 def normed_sum(match: Match) -> LaneOp:

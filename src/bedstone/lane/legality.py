@@ -6,7 +6,17 @@ A condition says why a match may not be joined, or nothing. Its `reason` is what
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bedstone.graph.step import Attention, Concat, Linear, Norm, Ref, Rope, XLinear
+from bedstone.graph.step import (
+    AtParam,
+    Attention,
+    Concat,
+    Linear,
+    Norm,
+    Ref,
+    Rope,
+    Set,
+    XLinear,
+)
 from bedstone.lane.classes import ExpertGlu, ExpertSum, Glu, plain
 from bedstone.lane.pattern import Match
 from bedstone.lane.schedule import GEMV_ROWS, Reason
@@ -105,6 +115,18 @@ def _split(match: Match) -> str | None:
     return None if concat.units == units else f"{concat.units} units are joined, not {units} heads"
 
 
+def _in_order(match: Match) -> str | None:
+    """Rows set into tables of their own: row i must be sequence i's."""
+    facts = match.body.facts
+    for role, key in match.roles.items():
+        row, op = role.removeprefix("set."), match.body.nodes[key].op
+        if row != role and isinstance(op, Set):
+            own = facts.storage[op.table].endswith(f".{row}")
+            if not own or op.at != AtParam(facts.position(int(row))):
+                return f"row {row} is not set at the place of sequence {row}"
+    return None
+
+
 def _no_bias(match: Match) -> str | None:
     biases = (op.bias for op in _linears(match))
     return next((f"`{bias}` is added to a product" for bias in biases if bias is not None), None)
@@ -154,6 +176,9 @@ SHARED_X = Condition("same_x", _shared_x)
 
 SHARED_FMT = Condition("format", _shared_fmt)
 """The experts' matrices and that network's are of one format each way; its gate is dense."""
+
+IN_ORDER = Condition("shape", _in_order)
+"""Where rows are set into tables of their own, row i goes to sequence i's."""
 
 SPLIT = Condition("shape", _split)
 """What is joined are the heads, or the groups, of the attention."""

@@ -7,7 +7,7 @@ made the schedule.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from bedstone.graph.step import Fixed, RowSel, Set
+from bedstone.graph.step import AtParam, Fixed, RowSel, Set
 from bedstone.lane.facts import Facts
 from bedstone.lane.graph_terms import graph_terms
 from bedstone.lane.layout import Layout
@@ -20,6 +20,7 @@ from bedstone.lane.operand import (
     Read,
     Stack,
     ToBuf,
+    ToEach,
     ToRows,
     ToScratch,
     Version,
@@ -220,8 +221,21 @@ class Machine:
                 self.require(whole, f"writes rows of `{table}` as if they were no {pitch} wide")
                 first = None if columns is None else columns.first
                 self.tables[table] = self._set(self.tables[table], (at, first), term, version)
+            case ToEach(rows):
+                self._write_each(rows, term)
             case ToScratch():
                 self._write_rows(dst, term)
+
+    def _write_each(self, rows: tuple[ToRows, ...], term: Term) -> None:
+        """A row to the table of each sequence, at that sequence's position."""
+        for number, row in enumerate(rows):
+            mine = row.at == AtParam(self.facts.position(number)) and row.columns is None
+            own = row.table.endswith(f".{number}")
+            self.require(mine and own, f"sends row {number} to another sequence than its own")
+            size = (len(rows), self.size(row.version)[1])
+            one = self.compute(self.terms.row(term, Fixed(number), size))
+            self.write(row, one)
+        self.require(len(rows) == self.facts.graph.rows, "has no row for each sequence")
 
     def carry(self, carry: Carry, term: Term) -> None:
         """Leave a state at its next version."""

@@ -14,6 +14,7 @@ from bedstone.lane.launch import (
     OneLaunch,
     Read,
     ToBuf,
+    ToEach,
     ToRows,
     ToScratch,
     Version,
@@ -72,6 +73,9 @@ class Outliner:
         """A leaf without its sequence, whose number it adds; -1 where it has none."""
         if isinstance(leaf, ToBuf):
             return ToBuf("", leaf.f32, leaf.quant)
+        if isinstance(leaf, ToEach):
+            numbers.add(-1)
+            return leaf
         number, bare = self._owned(leaf)
         numbers.add(number)
         return bare

@@ -135,4 +135,11 @@ class ToScratch:
     quant: bool = False
 
 
-Dst = ToBuf | ToRows | ToScratch
+@dataclass(frozen=True, slots=True)
+class ToEach:
+    """Row r of the result goes to the table of sequence r of a batch."""
+
+    rows: tuple[ToRows, ...]
+
+
+Dst = ToBuf | ToRows | ToScratch | ToEach

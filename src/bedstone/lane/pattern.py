@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from bedstone.graph.refs import writes
-from bedstone.graph.step import Fixed, Set
+from bedstone.graph.step import Fixed, Linear, Row, Set
 from bedstone.lane.body import Body
 from bedstone.lane.classes import Into, LaneOp, attention_of, plain
 
@@ -113,6 +113,43 @@ def _attended_row(key: int, op: LaneOp, body: Body) -> dict[str, int] | None:
     if maker is None or attention_of(plain(body.nodes[maker].op)) is None:
         return None
     return {f"set.{op.at.row}": key, f"row.{op.at.row}": maker}
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSet:
+    """A batch's product whose every row is set into a table of its own."""
+
+    def match(self, key: int, body: Body) -> Roles | None:
+        """The product, its rows and their sets, found from the last row's set."""
+        linear = self._product(key, body)
+        if linear is None:
+            return None
+        made = writes(body.nodes[linear].op)[0]
+        found = {"linear": linear}
+        for row in set(body.readers(made)):
+            op = body.nodes[row].op
+            sets = body.readers(op.out) if isinstance(op, Row) else []
+            if not isinstance(op, Row) or not isinstance(op.at, Fixed) or len(sets) != 1:
+                return None
+            found |= {f"row.{op.at.row}": row, f"set.{op.at.row}": sets[0]}
+        wanted = {f"{role}.{i}" for role in ("row", "set") for i in range(body.facts.rows(made))}
+        whole = wanted <= found.keys() and all(
+            self._sets(body.nodes[at].op, body) for role, at in found.items() if "set" in role
+        )
+        return found if whole else None
+
+    def _product(self, key: int, body: Body) -> int | None:
+        """The product whose last row a node sets into a table."""
+        op = body.nodes[key].op
+        row = body.maker(op.x) if isinstance(op, Set) else None
+        taken = None if row is None else body.nodes[row].op
+        if not isinstance(taken, Row) or taken.at != Fixed(body.facts.rows(taken.x) - 1):
+            return None
+        maker = body.maker(taken.x)
+        return maker if maker is not None and isinstance(body.nodes[maker].op, Linear) else None
+
+    def _sets(self, op: LaneOp, body: Body) -> bool:
+        return isinstance(op, Set) and op.column is None and body.facts.cached(op.table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,10 @@ from bedstone.lane.classes import (
     GatedDelta,
     Glu,
     Into,
+    IntoEach,
     NormRope,
 )
-from bedstone.lane.pattern import AttendedRows, Either, Siblings, Tree
+from bedstone.lane.pattern import AttendedRows, Either, RowsSet, Siblings, Tree
 
 
 def _is_gate(op: Act, _: Body) -> bool:
@@ -115,7 +116,7 @@ DELTA_GATES = Tree("delta", (Delta,), {"g": Tree("decay", (Decay,)), "beta": _SI
 NORMED_TURN = Tree("rope", (Rope,), {"x": Tree("norm", (Norm,))})
 ROPE_SET = _set_of(Rope, NormRope)
 NORM_SET = _set_of(Norm)
-LINEAR_SET = _set_of(Linear)
+LINEAR_SET = Either((_set_of(Linear), RowsSet()))
 ATTENTION_SET = _set_of(Attention, Attended)
 DELTA_SET = _set_of(Delta, GatedDelta)
 
@@ -137,4 +138,4 @@ SANDWICH = Tree("add_norm", (AddNorm,), {"b": Tree("norm", (Norm,))}, commutes=T
 
 CONVS = Siblings((Conv, Convolved), siblings.convolved)
 TURNS = Siblings((Rope, NormRope, Into), siblings.attended)
-PRODUCTS = Siblings((Linear, Into), siblings.factor)
+PRODUCTS = Siblings((Linear, Into, IntoEach), siblings.factor)

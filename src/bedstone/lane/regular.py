@@ -17,6 +17,7 @@ from bedstone.lane.launch import (
     Read,
     Sequences,
     ToBuf,
+    ToEach,
     ToRows,
     ToScratch,
     Version,
@@ -55,17 +56,20 @@ def _outline(launch: OneLaunch) -> Any:  # noqa: ANN401 - a launch, whichever
 def _blank(leaf: Leaf) -> Leaf:
     match leaf:
         case Read(_, form):
-            return Read("", form)
+            blank: Leaf = Read("", form)
         case ToBuf(_, f32, quant):
-            return ToBuf("", f32, quant)
+            blank = ToBuf("", f32, quant)
         case ToScratch(_, _, _, f32, quant):
-            return ToScratch("", 0, "", f32, quant)
+            blank = ToScratch("", 0, "", f32, quant)
         case ToRows(_, _, _, columns):
-            return ToRows("", AtParam(""), "", columns)
+            blank = ToRows("", AtParam(""), "", columns)
         case Version():
-            return Version("", "")
+            blank = Version("", "")
         case Carry():
-            return Carry("", "", "")
+            blank = Carry("", "", "")
+        case _:
+            blank = ToEach(())
+    return blank
 
 
 def _follows(whole: Leaf, one: Leaf, number: int, schedule: Schedule) -> bool:

@@ -11,6 +11,7 @@ from bedstone.lane.launch import (
     Read,
     Sequences,
     ToBuf,
+    ToEach,
     ToRows,
     ToScratch,
     Version,
@@ -19,10 +20,12 @@ from bedstone.lane.launch import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Leaf = Read | Version | Carry | ToBuf | ToRows | ToScratch
+Leaf = Read | Version | Carry | ToBuf | ToRows | ToScratch | ToEach
 T = TypeVar("T")
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""What most fields hold, none of which names a tensor to a launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +52,24 @@ def places_of(launch: Launch) -> tuple[ToBuf | ToScratch, ...]:
     return tuple(leaf for leaf in leaves(launch) if isinstance(leaf, ToBuf | ToScratch))
 
 
-def leaves(value: object) -> Iterator[Leaf]:
+def leaves(value: object) -> list[Leaf]:
     """What the fields of a launch name, apart from constants and numbers."""
+    found: list[Leaf] = []
+    _gather(value, found)
+    return found
+
+
+def _gather(value: object, found: list[Leaf]) -> None:
     if isinstance(value, Leaf):
-        yield value
+        found.append(value)
     elif isinstance(value, tuple):
         for item in cast("tuple[object, ...]", value):
-            yield from leaves(item)
+            _gather(item, found)
     elif isinstance(value, Sequences):
-        yield from leaves(value.members)
-    elif is_dataclass(value):
+        _gather(value.members, found)
+    elif type(value) not in _PLAIN and is_dataclass(value):
         for name in _fields(value):
-            yield from leaves(getattr(value, name))
+            _gather(getattr(value, name), found)
 
 
 def rewrite(value: T, swap: Callable[[Leaf], Leaf]) -> T:
@@ -74,7 +83,7 @@ def _rewritten(value: object, swap: Callable[[Leaf], Leaf]) -> object:
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
         return tuple(_rewritten(item, swap) for item in items)
-    if is_dataclass(value) and not isinstance(value, type):
+    if type(value) not in _PLAIN and is_dataclass(value) and not isinstance(value, type):
         old = {name: getattr(value, name) for name in _fields(value)}
         new = {name: _rewritten(item, swap) for name, item in old.items()}
         changed = {name: item for name, item in new.items() if item is not old[name]}
@@ -102,6 +111,8 @@ def _touches(leaf: Leaf) -> Iterator[Touch]:
             yield Touch(after, "f32", write=True)
         case ToRows(_, _, version):
             yield Touch(version, "f32", write=True)
+        case ToEach(rows):
+            yield from (Touch(row.version, "f32", write=True) for row in rows)
         case ToBuf(tensor, f32, quant) | ToScratch(_, _, tensor, f32, quant):
             if f32:
                 yield Touch(tensor, "f32", write=True)

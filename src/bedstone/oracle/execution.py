@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
 from bedstone.graph.step import AtParam, RowSel
-from bedstone.lane.launch import Columns, Dst, Read, ToBuf, ToRows, ToScratch, Window
+from bedstone.lane.launch import Columns, Dst, Read, ToBuf, ToEach, ToRows, ToScratch, Window
 from bedstone.lane.schedule import QBLOCK, Buffer, QuantSlots, Schedule, Slot
 from bedstone.oracle.quantized import dequantize, quantize
 
@@ -131,6 +131,9 @@ class Execution:
                 start = self.start(at, len(y))
                 first, end = _columns(columns, y.shape[1])
                 self.tables[table][start : start + len(y), first:end] = y
+            case ToEach(rows):
+                for row, to in enumerate(rows):
+                    self.write(to, y[row : row + 1])
             case ToBuf(tensor, f32, quant):
                 if f32:
                     self.values(tensor)[:] = y
