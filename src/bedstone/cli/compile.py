@@ -1,5 +1,6 @@
 """`bedstone compile`: a checkpoint to a package."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from bedstone.cli.options import (
     TargetOption,
 )
 from bedstone.cli.progress import Stages
+from bedstone.cli.served import borrowed_note, read_target
 
 
 def command(
@@ -36,11 +38,18 @@ def command(
     request = Request(opened, Options(numerics.value, context), cache_directory(), target)
     with Stages() as stages:
         package = compile_checkpoint(request, out, stages.begin)
+    served = read_target(package.path)
+    note = borrowed_note(served)
+    if note is not None:
+        print(f"note: {note}", file=sys.stderr)
     if as_json:
         print_json(
             {
                 "package": str(package.path),
                 "target": package.lock.target,
+                "model": served.model,
+                "borrowed": served.borrowed,
+                "kernel_set": served.kernel_set,
                 "numerics": package.lock.numerics,
                 "context": package.lock.context,
                 "modules": package.lock.modules,

@@ -201,10 +201,15 @@ def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
 
 def _notes(opened: "Checkpoint", package: "Package") -> list[str]:
     """What the user should know and need not act on."""
+    from bedstone.cli.served import borrowed_note, read_target
+    from bedstone.spec.package import TARGET
     from bedstone.spec.release import VERSION, version_note
 
     built = version_note(package.lock.bedstone, VERSION)
-    return [*opened.notes, *([built] if built else [])]
+    # whoever moved a package may have left behind what no run needs
+    known = (package.path / TARGET).is_file()
+    served = borrowed_note(read_target(package.path)) if known else None
+    return [*opened.notes, *filter(None, (built, served))]
 
 
 def _require_room(ids: list[int], package: "Package") -> None:
