@@ -8,8 +8,8 @@ from bedstone.runtime.load import load
 from bedstone.runtime.null import NullDevice
 from command_line import bedstone
 
-PROGRAMS = {"decode": ("decode", {}), "chunk": ("prefill", {"tokens": 3})}
-"""The program that runs each form, and the vars to run it with."""
+PROGRAMS = {"decode": "decode", "chunk": "prefill"}
+"""The program that runs each form."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def launched(monkeypatch):
 def test_a_step_launches_as_often_as_planned(tiny, launched, form):
     command = ("plan", tiny.checkpoint, "--numerics", "precise", "--form", form)
     plan = json.loads(bedstone(*command, "--bandwidth", "1", "--json").out)[form]
-    program, env = PROGRAMS[form]
     with load(tiny.package.path, device="null") as session:
-        session.run(program, **env)
+        program = PROGRAMS[form]
+        session.run(program, **dict.fromkeys(session.reads(program), 3))
     assert launched[-1] == plan["launches"] == sum(plan["census"].values())
