@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from bedstone.lane.launch import (
     Carry,
@@ -16,9 +16,6 @@ from bedstone.lane.launch import (
     ToScratch,
     Version,
 )
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 Leaf = Read | Version | Carry | ToBuf | ToRows | ToScratch | ToEach
 T = TypeVar("T")
@@ -91,11 +88,11 @@ def _rewritten(value: object, swap: Callable[[Leaf], Leaf]) -> object:
     return value
 
 
-def _fields(value: object) -> tuple[str, ...]:
+def _fields(value: Any) -> tuple[str, ...]:  # noqa: ANN401  (any dataclass)
     """The names of a dataclass's fields, found once a class."""
     names = _FIELDS.get(type(value))
     if names is None:
-        names = tuple(f.name for f in fields(cast("DataclassInstance", value)))
+        names = tuple(f.name for f in fields(value))
         _FIELDS[type(value)] = names
     return names
 
