@@ -1,5 +1,10 @@
 """A directory appears whole or not at all."""
 
+import errno
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
 from bedstone.build.write import write_directory
@@ -54,3 +59,30 @@ def test_a_failure_leaves_nothing(tmp_path):
     with pytest.raises(CallerError, match="cannot be written"):
         write_directory(tmp_path / "out", {"a": b"1", "a/b": b"2"}, owned="a")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_processes_that_write_at_once_all_succeed(tmp_path):
+    def write_often():
+        for _ in range(40):
+            write_directory(tmp_path / "out", FILES, owned="lock")
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(write_often) for _ in range(6)]:
+            done.result()
+    assert contents(tmp_path / "out") == FILES
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_what_stood_there_comes_back_where_it_cannot_be_replaced(tmp_path, monkeypatch):
+    write_directory(tmp_path / "out", FILES, owned="lock")
+    replace = os.replace
+
+    def refusing(source, target):
+        if Path(source).name == "made":
+            raise PermissionError(errno.EACCES, "no")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", refusing)
+    with pytest.raises(CallerError, match="cannot be written: no"):
+        write_directory(tmp_path / "out", {"lock": b"2"}, owned="lock")
+    assert contents(tmp_path / "out") == FILES

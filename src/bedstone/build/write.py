@@ -1,9 +1,10 @@
 """Writing a directory whole: beside its place, then renamed, so that nobody sees half of it."""
 
+import errno
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from bedstone.errors import CallerError
@@ -32,19 +33,33 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
 
 
 def _require_replaceable(out: Path, owned: str) -> None:
-    if not out.exists():
+    marker = out / owned
+    # looked for again at the end: another process may be replacing the directory meanwhile
+    if marker.exists() or not out.exists() or (out.is_dir() and not _holds_any(out)):
         return
-    if not out.is_dir() or (any(out.iterdir()) and not (out / owned).exists()):
+    if not marker.exists():
         raise CallerError(f"`{out}` exists and is no package: choose another directory")
 
 
+def _holds_any(directory: Path) -> bool:
+    try:
+        return any(directory.iterdir())
+    except FileNotFoundError:
+        return False
+
+
 def _swap(made: Path, out: Path, old: Path) -> None:
-    """Put `made` at `out`; another process may be doing the same with the same contents."""
-    if out.exists():
+    """Put `made` at `out`, unless another process does the same at the same time.
+
+    What stood there goes to `old`, and back where `made` cannot take its place.
+    """
+    with suppress(FileNotFoundError):
         os.replace(out, old)
     try:
         os.replace(made, out)
-    except OSError:
-        if not out.is_dir():
-            raise
-        shutil.rmtree(made)
+    except OSError as error:
+        if error.errno in {errno.ENOTEMPTY, errno.EEXIST}:
+            return
+        if old.exists():
+            os.replace(old, out)
+        raise
