@@ -1,7 +1,8 @@
 """Evaluations with few and warm calls: what tests of outcomes need."""
 
 from bedstone.prove.config import Config
-from bedstone.prove.evaluate import Baseline, evaluate
+from bedstone.prove.evaluate import evaluate
+from bedstone.prove.measured import Baseline
 from bedstone.prove.problem import Problem, Source
 from definitions import definition, solution, workload
 

@@ -83,6 +83,7 @@ def _run(of, sizes):
     return Reference(of).run(values, inputs.values, 0)
 
 
+@pytest.mark.slow
 def test_upstreams_own_workloads_give_inputs_that_satisfy_every_constraint(data_set):
     """The smallest of each file; tensors that were stored apart are stood in for."""
     for name, workloads in sorted(data_set.workloads.items()):

@@ -7,7 +7,8 @@ from bedstone.errors import BedstoneError
 from bedstone.prove.baseline import NAME, reference_solution
 from bedstone.prove.config import Config
 from bedstone.prove.environment import hardware_name
-from bedstone.prove.evaluate import Baseline, evaluate
+from bedstone.prove.evaluate import evaluate
+from bedstone.prove.measured import Baseline
 from bedstone.prove.problem import Problem, Source
 from bedstone.prove.rank import latency, newest
 from bedstone.prove.sandbox.zygote import Zygote

@@ -4,15 +4,12 @@ Inputs, reference and judge are here; the Solution runs in a child. Every call, 
 inputs it has not seen before; outputs of timed calls chosen afterwards are judged like the rest.
 """
 
-import os
 import secrets
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import count, islice
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -26,20 +23,24 @@ from bedstone.prove.honesty import (
 )
 from bedstone.prove.judge import Metrics, judge
 from bedstone.prove.lazy import Trial
+from bedstone.prove.measured import (
+    Baseline,
+    Run,
+    correctness,
+    latencies,
+    measured,
+    misfits,
+    performance,
+)
 from bedstone.prove.problem import Problem, moved_bytes
 from bedstone.prove.sandbox.candidate import Call, Candidate, CandidateError
 from bedstone.prove.sandbox.zygote import Zygote
-from bedstone.prove.timing import floor_ms, summarize
-from bedstone.spec.dialect.workload import emit_tolerance
-from bedstone.spec.identity import definition_identity, solution_identity
 from bedstone.spec.solution import Solution
 from bedstone.spec.trace import (
-    Correctness,
     Evaluation,
     Failed,
     Outcome,
     Passed,
-    Performance,
     WrongNumbers,
 )
 
@@ -54,25 +55,6 @@ _Kept = tuple[int, dict[str, torch.Tensor]]
 def utc_now() -> datetime:
     """This moment."""
     return datetime.now(UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Baseline:
-    """Who a Solution is compared with, and the milliseconds that took."""
-
-    name: str
-    latency_ms: float
-
-
-@dataclass
-class _Run:
-    """What is known of a run so far; it grows until the run ends or fails."""
-
-    metrics: dict[str, Metrics] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
-    first: Call | None = None
-    build_ns: int = 0
-    judged: int = 0
 
 
 def evaluate(
@@ -95,7 +77,7 @@ def evaluate(
         The outcome, whatever it is, with how it was measured.
     """
     config = problem.config
-    run, log = _Run(), ""
+    run, log = Run(), ""
     flush = flush_bytes(config.device) if config.cold else 0
     started = now()
     with (
@@ -107,30 +89,30 @@ def evaluate(
             outcome = _outcome(problem, candidate, run, baseline)
         except CandidateError as error:
             numbers = error.status == "INCORRECT_NUMERICAL"
-            outcome = WrongNumbers(_correctness(run)) if numbers else Failed(error.status)
+            outcome = WrongNumbers(correctness(run)) if numbers else Failed(error.status)
             log = f"{error}\n{error.log}"
-        log = "\n".join(filter(None, (log.strip(), candidate.log().strip(), _why(run))))
+        log = "\n".join(filter(None, (log.strip(), candidate.log().strip(), misfits(run))))
     return Evaluation(
         outcome=outcome,
         environment=environment(config.device),
         timestamp=started.isoformat(timespec="seconds"),
         log=log,
-        record=_record(problem, solution, run, baseline),
+        record=measured(problem, solution, run, baseline),
     )
 
 
 def _outcome(
-    problem: Problem, candidate: Candidate, run: _Run, baseline: Baseline | None
+    problem: Problem, candidate: Candidate, run: Run, baseline: Baseline | None
 ) -> Outcome:
     for number, trial in enumerate(problem.trials):
         if not _try(problem, candidate, number, trial, run):
-            return WrongNumbers(_correctness(run))
+            return WrongNumbers(correctness(run))
     if not _time(problem, candidate, run):
-        return WrongNumbers(_correctness(run))
-    return Passed(_correctness(run), _performance(run, baseline))
+        return WrongNumbers(correctness(run))
+    return Passed(correctness(run), performance(run, baseline))
 
 
-def _try(problem: Problem, candidate: Candidate, number: int, trial: Trial, run: _Run) -> bool:
+def _try(problem: Problem, candidate: Candidate, number: int, trial: Trial, run: Run) -> bool:
     """The calls of one trial, judged; whether they are right."""
     if problem.drawn:
         calls = [_called(candidate, number, trial, run) for _ in range(DRAWS)]
@@ -140,7 +122,7 @@ def _try(problem: Problem, candidate: Candidate, number: int, trial: Trial, run:
     return _judged(problem, trial, _called(candidate, number, trial, run), run)
 
 
-def _called(candidate: Candidate, number: int, trial: Trial, run: _Run) -> dict[str, torch.Tensor]:
+def _called(candidate: Candidate, number: int, trial: Trial, run: Run) -> dict[str, torch.Tensor]:
     """What one call with a trial's inputs leaves."""
     candidate.prepare(number, trial.inputs)
     call = _checked(candidate.call())
@@ -154,7 +136,7 @@ def _checked(call: Call) -> Call:
     return call
 
 
-def _judged(problem: Problem, trial: Trial, after: dict[str, torch.Tensor], run: _Run) -> bool:
+def _judged(problem: Problem, trial: Trial, after: dict[str, torch.Tensor], run: Run) -> bool:
     """Hold what a call left against the reference; the worst of all calls is kept."""
     require_untouched(problem.definition, trial.inputs, after)
     run.judged += 1
@@ -191,7 +173,7 @@ def _judge_draws(
     return metrics
 
 
-def _keep_worst(run: _Run, found: dict[str, Metrics]) -> bool:
+def _keep_worst(run: Run, found: dict[str, Metrics]) -> bool:
     for name, metrics in found.items():
         known = run.metrics.get(name)
         if known is None or (known.fits, -known.spread) > (metrics.fits, -metrics.spread):
@@ -199,7 +181,7 @@ def _keep_worst(run: _Run, found: dict[str, Metrics]) -> bool:
     return all(metrics.fits for metrics in run.metrics.values())
 
 
-def _time(problem: Problem, candidate: Candidate, run: _Run) -> bool:
+def _time(problem: Problem, candidate: Candidate, run: Run) -> bool:
     """The calls that count; whether those looked at afterwards are right."""
     config = problem.config
     kept: list[_Kept] = []
@@ -213,12 +195,12 @@ def _time(problem: Problem, candidate: Candidate, run: _Run) -> bool:
         if are_clocks_honest(run.calls):
             break
     require_honest_clocks(run.calls)
-    require_possible(_latencies(run), moved_bytes(problem.definition, problem.sizes), config)
+    require_possible(latencies(run), moved_bytes(problem.definition, problem.sizes), config)
     return all(_judged(problem, problem.trial(number), after, run) for number, after in kept)
 
 
 def _time_one(
-    problem: Problem, candidate: Candidate, number: int, run: _Run, kept: list[_Kept]
+    problem: Problem, candidate: Candidate, number: int, run: Run, kept: list[_Kept]
 ) -> None:
     candidate.prepare(number, problem.inputs(number))
     call = _checked(candidate.call())
@@ -233,77 +215,3 @@ def _chosen(most: int, seen: int) -> int | None:
     """Which of `most` kept calls the newest of `seen` replaces, so that each is as likely kept."""
     at = seen - 1 if seen <= most else secrets.randbelow(seen)
     return at if at < most else None
-
-
-def _latencies(run: _Run) -> list[float]:
-    return [(call.ns + call.setup_ns) / 1e6 for call in run.calls]
-
-
-def _performance(run: _Run, baseline: Baseline | None) -> Performance:
-    latency = summarize(_latencies(run)).p50
-    against = latency if baseline is None else baseline.latency_ms
-    return Performance(latency, against, against / latency)
-
-
-def _correctness(run: _Run) -> Correctness:
-    every = run.metrics.values()
-    return Correctness(
-        max_relative_error=max((m.max_relative_error for m in every), default=0.0),
-        max_absolute_error=max((m.max_absolute_error for m in every), default=0.0),
-        extra={name: metrics.json() for name, metrics in run.metrics.items()},
-    )
-
-
-def _why(run: _Run) -> str:
-    """Why outputs do not fit, one line each."""
-    return "\n".join(
-        f"`{name}`: {'; '.join(m.reasons)}; worst at {list(m.worst)}: expected {m.expected:g}, "
-        f"found {m.found:g}"
-        for name, m in run.metrics.items()
-        if not m.fits
-    )
-
-
-def _record(
-    problem: Problem, solution: Solution, run: _Run, baseline: Baseline | None
-) -> dict[str, Any]:
-    """How it was measured: all that is needed to measure it again."""
-    config = problem.config
-    moved = moved_bytes(problem.definition, problem.sizes)
-    tolerance = problem.tolerance
-    return {
-        "definition": definition_identity(problem.definition),
-        "solution": solution_identity(solution),
-        "config": config.json(),
-        "tolerance": None if tolerance is None else emit_tolerance(tolerance),
-        "judged": run.judged,
-        "fresh_inputs": problem.fresh,
-        "load_average": os.getloadavg()[0],
-        "moved_bytes": moved,
-        "floor_ms": None if config.bandwidth is None else floor_ms(moved, config.bandwidth),
-        "baseline": None if baseline is None else baseline.name,
-        "timing": _timing(problem, run),
-    }
-
-
-def _timing(problem: Problem, run: _Run) -> dict[str, Any] | None:
-    """Each number under its own name: a call with its setup, without, and the first of all."""
-    if not run.calls:
-        return None
-    has_setup = any(call.setup_ns for call in run.calls)
-    steady = summarize([call.ns / 1e6 for call in run.calls])
-    on_gpu = problem.config.device == "cuda"
-    return {
-        "method": "CUDA events, launches hidden behind a delay" if on_gpu else "wall clock",
-        "cache": "cold" if problem.config.cold else "warm",
-        "scope": "setup and run" if has_setup else "run",
-        "latency_ms": asdict(summarize(_latencies(run))),
-        "steady_ms": asdict(steady),
-        "setup_ms": _median([call.setup_ns / 1e6 for call in run.calls]) if has_setup else None,
-        "first_call_ms": None if run.first is None else run.first.ns / 1e6,
-        "build_ms": run.build_ns / 1e6,
-    }
-
-
-def _median(values: Sequence[float]) -> float:
-    return summarize(values).p50

@@ -19,37 +19,48 @@ if TYPE_CHECKING:
 FAILED = 1
 
 
+Names = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.")
+]
+Device = Annotated[str, typer.Option(metavar="cpu|cuda", help="Where Solutions run.")]
+Trials = Annotated[int, typer.Option(min=1, help="Sets of inputs that are judged.")]
+Warmup = Annotated[int, typer.Option(min=0, help="Calls that do not count.")]
+Iterations = Annotated[int, typer.Option(min=1, help="Calls that are timed.")]
+Samples = Annotated[int, typer.Option(min=1, help="Timed calls that are judged too.")]
+Warm = Annotated[bool, typer.Option("--warm", help="Leave caches as calls leave them.")]
+Seconds = Annotated[float, typer.Option(min=1, help="At most, for one Solution.")]
+Bound = Annotated[float | None, typer.Option(min=0, help="Instead of the Workload's.")]
+Share = Annotated[float, typer.Option(min=0, max=1, help="Share of values that must fit.")]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(min=0, metavar="GB/S", help="What the device moves at most."),
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Leave out what was settled here by the same code.")
+]
+StandIn = Annotated[
+    bool, typer.Option("--stand-in", help="Make inputs whose stored file is missing.")
+]
+
+
 def command(
     folder: SetArgument,
-    definition: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.")
-    ] = None,
-    solution: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.")
-    ] = None,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda", help="Where Solutions run.")] = "cpu",
-    trials: Annotated[int, typer.Option(min=1, help="Sets of inputs that are judged.")] = 3,
-    warmup: Annotated[int, typer.Option(min=0, help="Calls that do not count.")] = 3,
-    iterations: Annotated[int, typer.Option(min=1, help="Calls that are timed.")] = 30,
-    samples: Annotated[int, typer.Option(min=1, help="Timed calls that are judged too.")] = 3,
+    definition: Names = None,
+    solution: Names = None,
+    device: Device = "cpu",
+    trials: Trials = 3,
+    warmup: Warmup = 3,
+    iterations: Iterations = 30,
+    samples: Samples = 3,
     seed: Annotated[int, typer.Option(help="Of every input.")] = 0,
-    warm: Annotated[bool, typer.Option("--warm", help="Leave caches as calls leave them.")] = False,
-    seconds: Annotated[float, typer.Option(min=1, help="At most, for one Solution.")] = 300.0,
-    rtol: Annotated[float | None, typer.Option(min=0, help="Instead of the Workload's.")] = None,
-    atol: Annotated[float | None, typer.Option(min=0, help="Instead of the Workload's.")] = None,
-    matched: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of values that must fit.")
-    ] = 1.0,
-    bandwidth: Annotated[
-        float | None,
-        typer.Option(min=0, metavar="GB/S", help="What the device moves at most."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Leave out what was settled here by the same code.")
-    ] = False,
-    stand_in: Annotated[
-        bool, typer.Option("--stand-in", help="Make inputs whose stored file is missing.")
-    ] = False,
+    warm: Warm = False,
+    seconds: Seconds = 300.0,
+    rtol: Bound = None,
+    atol: Bound = None,
+    matched: Share = 1.0,
+    bandwidth: Bandwidth = None,
+    resume: Resume = False,
+    stand_in: StandIn = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run Solutions on Workloads and add a Trace of each; exits 1 where one did not pass."""
@@ -75,9 +86,8 @@ def command(
     traces = read_trace_set(folder)
     for left_out in traces.unreadable:
         print(f"left out: {left_out}", file=sys.stderr)
-    tasks = bench.plan_tasks(
-        traces, definition or (), solution or (), device=bench.device_of(config) if resume else None
-    )
+    here = bench.device_of(config) if resume else None
+    tasks = bench.plan_tasks(traces, definition or (), solution or (), device=here)
     with Stages() as stages:
         source = Source(folder, stand_in)
         runs = bench.bench(traces, tasks, config, source, lambda d, t, n: stages.step(n, d + 1, t))

@@ -10,6 +10,7 @@ from bedstone.spec.trace import Trace
 COLOURS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8e5ea2", "#b8860b", "#00798c", "#d1495b", "#5c6b73")
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 900, 340, 80, 90, 16
+_LONGEST_LABEL = 18
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem;
   color: #1d2733; background: #fff; }
@@ -105,7 +106,9 @@ def _grid(chart: Chart, scale: _Scale) -> list[str]:
         if at % every == 0:
             x, y = scale.x(at), _HEIGHT - _BOTTOM + 14
             turn = f'transform="rotate(-30 {x:.1f} {y})" text-anchor="end"'
-            parts.append(f'<text x="{x:.1f}" y="{y}" {turn}>{escape(label)}</text>')
+            text = label if len(label) <= _LONGEST_LABEL else f"{label[:_LONGEST_LABEL]}…"
+            whole = f"<title>{escape(label)}</title>"
+            parts.append(f'<text x="{x:.1f}" y="{y}" {turn}>{escape(text)}{whole}</text>')
     return parts
 
 
