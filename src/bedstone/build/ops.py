@@ -134,7 +134,9 @@ class OpTable:
         return name
 
 
-_SIZE_NAMES = frozenset({"rows", "width", "k", "n", "n0", "n1", "n2", "heads", "groups", "count"})
+_SIZE_NAMES = frozenset(
+    {"rows", "width", "k", "n", "n0", "n1", "n2", "n3", "heads", "groups", "count"}
+)
 
 
 def _is_size(name: str, value: Expr) -> bool:

@@ -47,6 +47,7 @@ def _linears(fmt: Format) -> Iterator[Row]:
         for bias, rows in product(("", "_b"), ("", "_rows")):
             for count in (1, 2, 3):
                 yield _linear(fmt, (form, x), count, bias, rows)
+        yield _linear(fmt, (form, x), 4, "", "")
         for out, y in write_forms():
             params = x + inputs("wg wu", fmt.dtype) + y + ints("rows k n act")
             yield f"glu{form}_{fmt.name}{out}", "linear.c", params, (Extent("n", TILE),), SCRATCH

@@ -1,8 +1,9 @@
-/* linear, parts2, parts3, glu: matrix products of one weight format, a block a share of the outputs. */
+/* linear, parts2 to parts4, glu: matrix products of one weight format, a block a share of the outputs. */
 #include <gate.h>
 #include <product.h>
 #include <quantize.h>
 
+#define BS_PARTS 4 /* matrices of one launch, at most */
 #define BS_TILE BS_QBLOCK /* outputs of a gated unit's block: one block of its quantized form */
 
 /* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`. */
@@ -65,7 +66,7 @@ static void put(share s, const float *sums, size_t row)
 static void linear_block(const bs_activations *a, const part *parts, int count, int rows,
                          unsigned block, unsigned blocks, bs_scratch *scratch)
 {
-    share left[3], taken[3];
+    share left[BS_PARTS], taken[BS_PARTS];
     for (int i = 0; i < count; i++) {
         int each = bs_ceil_div(parts[i].n, (int)blocks), from = bs_min(each * (int)block, parts[i].n);
         left[i] = (share){parts + i, from, bs_min(each, parts[i].n - from)};
@@ -90,7 +91,7 @@ static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, con
 {
     bs_cursor at = args;
     bs_activations a = bs_activations_in(&at, quantized);
-    part parts[3] = {{0}};
+    part parts[BS_PARTS] = {{0}};
     for (int i = 0; i < count; i++) parts[i].w = bs_ptr(&at);
     if (biased)
         for (int i = 0; i < count; i++) parts[i].bias = bs_ptr(&at);
@@ -168,7 +169,8 @@ static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *
     LINEAR(parts3##form, _rows, x W W W Y Y TABLE "i32, i32, i32, i32, i32", quantized, 3, 0, 1)       \
     LINEAR(parts3##form, _b, x W W W BIAS BIAS BIAS Y Y Y "i32, i32, i32, i32, i32", quantized, 3, 1, 0) \
     LINEAR(parts3##form, _b_rows, x W W W BIAS BIAS BIAS Y Y TABLE "i32, i32, i32, i32, i32",          \
-           quantized, 3, 1, 1)
+           quantized, 3, 1, 1)                                                                         \
+    LINEAR(parts4##form, , x W W W W Y Y Y Y "i32, i32, i32, i32, i32, i32", quantized, 4, 0, 0)
 
 #define GLU(form, suffix, types, quantized, to_float, to_codes)                \
     BS_KERNEL(BS_ENTRY(glu##form, suffix), types "i32, i32, i32, i32")         \
