@@ -6,6 +6,7 @@ from bedstone.prove.baseline import reference_solution
 from bedstone.prove.environment import flush_bytes
 from bedstone.prove.evaluate import evaluate
 from bedstone.prove.sandbox.zygote import Zygote
+from bedstone.spec.solution import BuildSpec, Solution, SourceFile
 from bedstone.spec.workload import Workload
 from definitions import definition, workload
 from prove.runs import problem, run
@@ -88,3 +89,31 @@ def test_f12_a_cold_cache_is_slower_than_a_warm_one(zygote):
         times[cold] = timing["steady_ms"]["p50"]
     assert times[True] > times[False]
     assert flush_bytes("cuda") >= 2 * 40 * 2**20
+
+
+COMPILED = r"""
+#include <torch/extension.h>
+
+__global__ void twice(const float *x, float *y, int64_t n)
+{
+    int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+
+void run(torch::Tensor x, torch::Tensor y)
+{
+    int64_t n = x.numel();
+    twice<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+}
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("run", &run); }
+"""
+
+
+@pytest.mark.slow
+def test_a_solution_in_cuda_is_built_and_run(zygote):
+    spec = BuildSpec(("cuda",), ("H200",), "main.cu::run", binding="torch")
+    candidate = Solution("compiled", "double_n", "tester", spec, (SourceFile("main.cu", COMPILED),))
+    asked = problem(on=workload(n=1000), device="cuda", seconds=280.0)
+    evaluation = evaluate(asked, candidate, zygote)
+    assert evaluation.status == "PASSED", evaluation.log
