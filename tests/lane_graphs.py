@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,16 @@ class Without:
         if self.names & {kind(launch), entry(launch)}:
             return "taken away"
         return CPU.lacks(launch)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusing:
+    """The CPU's lane without the launches that a test finds."""
+
+    refused: Callable[[Any], bool]
+
+    def lacks(self, launch: Launch) -> str | None:
+        return "refused" if self.refused(launch) else CPU.lacks(launch)
 
 
 def without(*names: str) -> Without:

@@ -1,5 +1,6 @@
 """Small models of every family, all of whose products can be quantized."""
 
+import dataclasses
 from typing import Any
 
 from bedstone.checkpoint.config import (
@@ -75,3 +76,16 @@ ZOO: dict[str, ModelConfig] = {
         **LATENT,
     ),
 }  # fmt: skip
+
+
+def shallow(model: ModelConfig) -> ModelConfig:
+    """One layer of the model, or two where its layers differ."""
+    if model.layer_kinds:
+        return model
+    mixture = model.mixture
+    if mixture is not None:
+        mixture = dataclasses.replace(mixture, layers=(0,))
+    return dataclasses.replace(model, layers=1, mixture=mixture)
+
+
+SHALLOW = {name: shallow(model) for name, model in ZOO.items()}
