@@ -12,7 +12,10 @@ SOURCE = ROOT / "src" / "bedstone"
 MODULES = sorted(SOURCE.rglob("*.py"))
 BANNED_NAMES = {"utils", "util", "common", "misc", "helpers", "base"}
 MOST_LINES = 400
-LONG = {"spec/manifest.py": "one vocabulary, the schema's, read from top to bottom"}
+LONG = {
+    "spec/manifest.py": "one vocabulary, the schema's, read from top to bottom",
+    "lane/classes.py": "one vocabulary, every class a rule forms",
+}
 MOST_FUNCTION_LINES = 60
 
 
