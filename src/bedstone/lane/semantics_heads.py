@@ -13,7 +13,7 @@ from bedstone.lane.launch import (
 )
 from bedstone.lane.layout import Layout
 from bedstone.lane.machine import Machine
-from bedstone.lane.sizing import attended_span
+from bedstone.lane.sizing import attended_span, share_rows
 from bedstone.lane.terms import Size, Term
 
 Writes = Iterator[tuple[Dst, Term]]
@@ -100,6 +100,8 @@ def _joined_keys(launch: FlatAttention, tail: KeyTail, keys: Term, run: Machine)
 def _sized(launch: Attention | FlatAttention, capacity: int, run: Machine) -> None:
     span = attended_span(capacity, launch.window)
     run.require(launch.span == span, f"attends {launch.span} rows, not {span}")
+    shares = share_rows(launch.heads, launch.groups, launch.rows)
+    run.require(launch.share_rows == shares, "reads a cached row once for no reason, or too often")
     run.require(1 <= launch.splits <= span, f"cuts {span} rows into {launch.splits} pieces")
 
 

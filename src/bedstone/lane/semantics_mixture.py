@@ -105,8 +105,11 @@ def _shared_in(launch: ExpertGlu, shared: SharedIn, run: Machine) -> Writes:
 
 def _share(x: Read, w: str, rows: int, run: Machine) -> Term:
     """The sigmoid of a product by a matrix of one row, whose values are read as they are."""
+    const = run.facts.graph.consts.get(w)
+    row = const is not None and len(const.shape) == 2 and const.shape[0] == 1
+    run.require(row, f"`{w}` is no matrix of one row")
     m = run.facts.matrix(w)
-    run.require(m.n == 1 and not run.facts.reads_quant(m), f"`{w}` is no row of values")
+    run.require(not run.facts.reads_quant(m), f"`{w}` takes quantized rows")
     logit = _linear(run.read(x), m, rows, run)
     return run.compute(run.terms.map("sigmoid", None, logit, (rows, 1)))
 

@@ -14,7 +14,7 @@ from bedstone.graph.step import Fixed, Op, Set
 from bedstone.lane.blocks import ALIGN
 from bedstone.lane.census import kind
 from bedstone.lane.facts import Facts
-from bedstone.lane.launch import ArgMax, Read, Sequences, Version
+from bedstone.lane.launch import ArgMax, Read, Sequences, Upto, Version
 from bedstone.lane.machine import BrokenStepError, Machine
 from bedstone.lane.regular import irregular
 from bedstone.lane.schedule import QBLOCK, Buffer, Schedule, Slot, Step
@@ -52,6 +52,8 @@ def _buffers(schedule: Schedule, facts: Facts) -> Iterator[str]:
         value = facts.values.get(name)
         if value is None or (value.rows, value.width, value.dtype) != _shape(buffer):
             yield f"buffer `{name}` has another shape than its tensor"
+        elif buffer.live != _live(name, facts):
+            yield f"buffer `{name}` holds something in as many rows as `{buffer.live}` says"
         yield from _viewed(buffer, schedule)
         before = _slots(schedule.buffers.get(buffer.beside or ""))
         for piece, (slot, nbytes) in _slots(buffer).items():
@@ -61,6 +63,12 @@ def _buffers(schedule: Schedule, facts: Facts) -> Iterator[str]:
                 lies = piece in before and slot.offset == before[piece][0].end
             if slot.nbytes != nbytes or not lies or not placed:
                 yield f"buffer `{name}` lies at {slot.offset} in {slot.nbytes} bytes, not {nbytes}"
+
+
+def _live(name: str, facts: Facts) -> str | None:
+    """The param that counts the rows of a tensor that hold something, if not all do."""
+    count = facts.count(name)
+    return count.param if isinstance(count, Upto) else None
 
 
 def _viewed(buffer: Buffer, schedule: Schedule) -> Iterator[str]:
