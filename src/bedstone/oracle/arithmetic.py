@@ -138,5 +138,5 @@ def softmax(scores: Floats) -> Floats:
 def hlinear(x: Floats, w: Floats, op: HLinear) -> Floats:
     """Each head of `x` [rows, heads * k] by its own matrix of `w` [heads, n, k]."""
     heads = x.reshape(len(x), op.heads, -1)
-    products = [heads[:, h] @ (m if op.transposed else m.T) for h, m in enumerate(w)]
+    products = [product(heads[:, h], m.T if op.transposed else m) for h, m in enumerate(w)]
     return np.concatenate(products, axis=1)
