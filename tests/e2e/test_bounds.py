@@ -26,7 +26,7 @@ def test_fenced_memory_is_never_left(family, tmp_path, cache):
     packages = [
         compiled(
             str(tmp_path / "checkpoint"), tmp_path / numerics, cache,
-            numerics=numerics, context=CONTEXT,
+            numerics=numerics, context=CONTEXT, sequences=3,
         ).path
         for numerics in ("precise", "quantized")
     ]  # fmt: skip
