@@ -6,6 +6,7 @@ from lane_graphs import AnyShim, without
 SCALED = "e = embed(ids=token, table=E)\ny = scale(x=e, by=3.0)"
 GATED = f"{ATTENDED}g = act(x=x, fn=sigmoid)\ny = mul(a=a, b=g)"
 PRE = "l = linear(x=x, w=W0)\np = norm(x=l, w=w, eps=1e-05, unit=64, plus_one=true)\n"
+OTHER = "o = norm(x=x, w=w, eps=1e-05, unit=64)\n"
 SANDWICH = PRE + "s = add(a=x, b=p)\nn = norm(x=s, w=w, eps=1e-06, unit=64)\ny = add(a=s, b=n)"
 
 NARROW = "c = linear(x=x, w=HK)\n"
@@ -49,6 +50,9 @@ FIRES = {
     "sandwich_norm": Case("sandwich_norm", SANDWICH),
     "sandwich_norm-either-way-round": Case(
         "sandwich_norm", SANDWICH.replace("add(a=x, b=p)", "add(a=p, b=x)")
+    ),
+    "sandwich_norm-of-two-norms": Case(
+        "sandwich_norm", SANDWICH.replace("s = add(a=x, b=p)", f"{OTHER}s = add(a=o, b=p)")
     ),
     "norm_set": Case("norm_set", NORMED),
     "split_attention": Case("split_attention", ABSORBED),

@@ -1,6 +1,8 @@
 """`plan` as a whole: what it makes of real shapes, that it repeats itself, and what it refuses."""
 
-import time
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +30,7 @@ from lane_graphs import (
     lowered,
     without,
 )
+from lane_zoo import SHALLOW
 
 DECODE = {
     "embed": 1, "norm": 1, "add_norm": 2, "gemv_parts": 1, "rope_parts": 1, "attention": 1,
@@ -82,16 +85,10 @@ def test_a_census_counts_every_launch() -> None:
     assert {"rope", "silu", "mul", "take_row"} <= counts.keys()
 
 
-def test_qwen3_4b_is_planned_in_under_two_seconds() -> None:
-    graph = graph_of(QWEN3_4B, "decode", "q4_0", capacity=4096)
-    start = time.process_time()
-    lowered(graph, "quantized")
-    assert time.process_time() - start < 2
-
-
 @pytest.mark.parametrize("form", ["decode", "chunk", "batch"])
-def test_the_same_graph_gives_the_same_schedule(form: str) -> None:
-    graph = graph_of(QWEN3, form)
+@pytest.mark.parametrize("family", SHALLOW)
+def test_the_same_graph_gives_the_same_schedule(family: str, form: str) -> None:
+    graph = graph_of(SHALLOW[family], form)
     first, again = lowered(graph, "quantized"), lowered(graph, "quantized")
     assert repr(first) == repr(again)
     shuffled = replace(
@@ -104,6 +101,27 @@ def test_the_same_graph_gives_the_same_schedule(form: str) -> None:
     assert repr(other.steps) == repr(first.steps)
     assert repr(other.buffers) == repr(first.buffers)
     assert other.fusions == first.fusions
+
+
+def test_no_hash_of_a_run_gets_into_a_schedule() -> None:
+    """Sets of names come in another order in each process; schedules do not."""
+    program = (
+        "import hashlib\nfrom lane_graphs import graph_of, lowered\nfrom lane_zoo import SHALLOW\n"
+        "steps = [(n, f) for n in ('qwen3-next', 'deepseek-v3') for f in ('decode', 'batch')]\n"
+        "made = [lowered(graph_of(SHALLOW[n], f), 'quantized') for n, f in steps]\n"
+        "print(hashlib.sha256(repr(made).encode()).hexdigest())"
+    )
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1]
 
 
 @pytest.mark.parametrize("form", ["decode", "chunk", "batch"])

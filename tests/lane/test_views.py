@@ -4,7 +4,7 @@ import pytest
 
 from bedstone.graph.parse import parse
 from bedstone.graph.step import StepGraph
-from bedstone.lane.launch import Read, SetRows, TakeRow, ToScratch
+from bedstone.lane.launch import Quantize, Read, SetRows, TakeRow, ToScratch
 from bedstone.lane.layout import quant_in_place
 from lane_graphs import LLAMA, assert_computes, graph_of, kinds, lowered
 
@@ -123,3 +123,31 @@ def test_a_batch_takes_no_launch_for_its_rows() -> None:
     rows = schedule.buffers["l0.rows"]
     assert rows.f32 is None
     assert rows.quant is not None
+
+
+def test_a_part_that_a_caller_takes_is_copied() -> None:
+    body = "c = concat(a=x, b=x, units=2)\np = part(x=c, pitch=64, offset=32, width=32, units=2)"
+    text = TEXT.format(body=body, out="p").replace(
+        "outputs=(logits, next)", "outputs=(p, logits, next)"
+    )
+    step = parse(text)
+    schedule = lowered(step)
+    assert schedule.buffers["p"].view_of is None
+    assert_computes(schedule, step)
+
+
+def test_a_part_quantized_for_one_reader_is_read_so_by_all() -> None:
+    """A product of heads could follow the part in its tensor's codes; a plain product cannot."""
+    body = (
+        "c = concat(a=x, b=x, units=2)\np = part(x=c, pitch=64, offset=32, width=32, units=2)\n"
+        "h = hlinear(x=p, w=H, heads=2)\nl = linear(x=p, w=W)\ny = add(a=h, b=l)"
+    )
+    text = TEXT.format(body=body, out="y").replace(
+        "token = ", "H = const(format=q8_0, shape=(2, 32, 32))\ntoken = "
+    )
+    step = parse(text)
+    schedule = lowered(step, "quantized")
+    assert schedule.buffers["p"].quant is not None
+    made = [s.launch.dst for s in schedule.steps if isinstance(s.launch, Quantize)]
+    assert [dst.tensor for dst in made] == ["p", "y"]
+    assert_computes(schedule, step, "quantized")

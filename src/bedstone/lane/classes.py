@@ -6,7 +6,7 @@ the lane is the step's ops and these. `bedstone.graph.refs` derives what a class
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from bedstone.graph.refs import reads, writes
 from bedstone.graph.step import (
@@ -373,6 +373,11 @@ def attention_of(op: LaneOp) -> Attention | None:
     if isinstance(made, Attended):
         return made.attention
     return made if isinstance(made, Attention) else None
+
+
+def gates_batch_rows(op: LaneOp) -> TypeGuard[GatedRows]:
+    """Whether an op is a batch's gated attentions, run as each sequence's with its row set."""
+    return isinstance(op, GatedRows)
 
 
 def taken(op: LaneOp) -> tuple[Ref, ...]:

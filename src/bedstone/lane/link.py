@@ -10,7 +10,7 @@ from typing import Any
 
 from bedstone.graph import step
 from bedstone.lane import classes, link_dense, link_heads, link_mixture, link_recurrent
-from bedstone.lane.classes import Into, LaneOp, plain
+from bedstone.lane.classes import Into, LaneOp, gates_batch_rows, plain
 from bedstone.lane.destination import destination
 from bedstone.lane.facts import Facts
 from bedstone.lane.launch import OneLaunch
@@ -18,14 +18,11 @@ from bedstone.lane.launch import OneLaunch
 
 def link(op: LaneOp, facts: Facts) -> tuple[OneLaunch, ...]:
     """The launches of `op`, in order."""
-    match op:
-        case classes.GatedRows():
-            launches = link_heads.gated_rows(op, facts)
-        case classes.Mixture():
-            launches = link_mixture.mixture(op, facts)
-        case _:
-            launches = (_whole(op, facts),)
-    return launches
+    if gates_batch_rows(op):
+        return link_heads.gated_rows(op, facts)
+    if isinstance(op, classes.Mixture):
+        return link_mixture.mixture(op, facts)
+    return (_whole(op, facts),)
 
 
 def _whole(op: LaneOp, facts: Facts) -> OneLaunch:
@@ -49,15 +46,13 @@ def _whole(op: LaneOp, facts: Facts) -> OneLaunch:
 
 def shares(op: LaneOp, sources: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """The graph ops that each launch of `op` computes; `sources` are those of all."""
-    match op:
-        case classes.GatedRows(sources=rows):
-            first = {i for row in rows for i in row}
-            rest = tuple(i for i in sources if i not in first)
-            return (*rows[:-1], tuple(sorted((*rows[-1], *rest))))
-        case classes.Mixture(inward=inward):
-            return inward, tuple(i for i in sources if i not in set(inward))
-        case _:
-            return (sources,)
+    if gates_batch_rows(op):
+        *rows, last = op.sources
+        first = {i for row in rows for i in row}
+        return (*rows, tuple(i for i in sources if i not in first or i in last))
+    if isinstance(op, classes.Mixture):
+        return op.inward, tuple(i for i in sources if i not in set(op.inward))
+    return (sources,)
 
 
 _LINKS: dict[type, Callable[[Any, Any, Facts], OneLaunch]] = {

@@ -1,32 +1,55 @@
 """From what the optimizer leaves to launches in order, and the tensors they read in place."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from bedstone.graph.step import Part
 from bedstone.lane.body import Body
 from bedstone.lane.errors import NoLaunchError
 from bedstone.lane.fit import fitted
-from bedstone.lane.launch import OneLaunch
+from bedstone.lane.launch import OneLaunch, Read
 from bedstone.lane.layout import View
 from bedstone.lane.link import link, shares
 from bedstone.lane.schedule import Step
 from bedstone.lane.shim import Shim
-from bedstone.lane.touch import reads_of
+from bedstone.lane.touch import Leaf, reads_of, rewrite
 from bedstone.lane.views import find_views, is_taken
 
 
 def link_body(body: Body, shim: Shim) -> tuple[tuple[Step, ...], Mapping[str, View]]:
     """The launches of every node, in order, and the tensors that are views.
 
-    A part that some reader cannot follow is copied, for all its readers.
+    A part that some reader cannot follow is copied, for all its readers. What a caller takes is
+    memory of its own.
     """
-    apart: set[str] = set()
+    apart = set(body.facts.graph.outputs)
     while True:
         views = find_views(body, apart)
         steps, lost = _linked(body, shim, views)
         if not lost:
-            return steps, views
+            return _alike(steps, views), views
         apart |= lost
+
+
+def _alike(steps: tuple[Step, ...], views: Mapping[str, View]) -> tuple[Step, ...]:
+    """The steps, all readers of a part's quantized form reading the same one.
+
+    One that cannot follow it in its tensor's form needs the part quantized by itself.
+    """
+    alone = {
+        read.tensor
+        for step in steps
+        for read in reads_of(step.launch)
+        if read.form == "quant" and read.tensor in views
+        if read.window != views[read.tensor].layout.window
+    }
+
+    def beside(leaf: Leaf) -> Leaf:
+        if isinstance(leaf, Read) and leaf.form == "quant" and leaf.tensor in alone:
+            return replace(leaf, window=None)
+        return leaf
+
+    return tuple(replace(step, launch=rewrite(step.launch, beside)) for step in steps)
 
 
 def _linked(body: Body, shim: Shim, views: Mapping[str, View]) -> tuple[tuple[Step, ...], set[str]]:

@@ -66,6 +66,11 @@ def _attends_table(op: Attention, body: Body) -> bool:
     return body.facts.cached(op.k)
 
 
+def _adds_plainly(op: AddNorm, _: Body) -> bool:
+    """Two addends, neither of which is normed on the way yet."""
+    return op.pre is None and op.a != op.b
+
+
 def _weighs_rows(op: XSum, body: Body) -> bool:
     return body.facts.width(op.w) == 1
 
@@ -134,7 +139,9 @@ SHARED_EXPERT = Tree(
 )
 
 NORMED_SUM = Tree("norm", (Norm,), {"x": Tree("add", (Add,), where=_adds_tensor)})
-SANDWICH = Tree("add_norm", (AddNorm,), {"b": Tree("norm", (Norm,))}, commutes=True)
+SANDWICH = Tree(
+    "add_norm", (AddNorm,), {"b": Tree("norm", (Norm,))}, where=_adds_plainly, commutes=True
+)
 
 CONVS = Siblings((Conv, Convolved), siblings.convolved)
 TURNS = Siblings((Rope, NormRope, Into), siblings.attended)
