@@ -27,6 +27,7 @@ def cloned(one: Optimizer) -> Optimizer:
     """The same state, which changes by itself."""
     other, body = copy.copy(one), copy.copy(one.body)
     body.nodes, body._rank = dict(body.nodes), dict(body._rank)
+    body._places = list(body._places)
     body._maker, body._overwriter = dict(body._maker), dict(body._overwriter)
     body._readers = {name: list(readers) for name, readers in body._readers.items()}
     other.body, other.fusions, other._misses = body, list(one.fusions), {}

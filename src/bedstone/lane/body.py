@@ -15,10 +15,20 @@ from bedstone.lane.facts import Facts
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An op and the graph ops it stands for, ascending. The last of them names the node."""
+    """An op and the graph ops it stands for, ascending. The last of them names the node.
+
+    `made` and `taken` are what the op makes and reads: asked for far more often than nodes change.
+    """
 
     op: LaneOp
     sources: tuple[int, ...]
+    made: tuple[str, ...]
+    taken: tuple[str, ...]
+
+    @classmethod
+    def of(cls, op: LaneOp, sources: tuple[int, ...]) -> "Node":
+        """The node of an op."""
+        return cls(op, sources, writes(op), taken(op))
 
     @property
     def key(self) -> int:
@@ -36,9 +46,11 @@ class Body:
         self._readers: dict[str, list[int]] = {}
         self._overwriter: dict[str, int] = {}
         self._rank: dict[int, int] = {}
+        self._places: list[int | None] = []
         for index, op in enumerate(facts.graph.ops):
-            self._insert(Node(op, (index,)))
+            self._insert(Node.of(op, (index,)))
             self._rank[index] = index
+            self._places.append(index)
 
     def maker(self, name: str) -> int | None:
         """The node that makes a tensor; None for a constant, a carried vector or a fresh table."""
@@ -58,20 +70,21 @@ class Body:
         rank = max(self._rank[node.key] for node in gone)
         for node in gone:
             self._remove(node)
-        joined = Node(op, tuple(sorted(i for node in gone for i in node.sources)))
+        joined = Node.of(op, tuple(sorted(i for node in gone for i in node.sources)))
         self._insert(joined)
-        self._rank[joined.key] = rank
-        if any(self._rank[after] <= rank for after in self.after(joined.key)):
-            self._rank = {key: at for at, key in enumerate(self._sorted())}
+        self._put(joined.key, rank)
+        first = min((self._rank[after] for after in self.after(joined.key)), default=rank)
+        if first < rank:
+            self._sort(first, rank)
         return joined
 
     def after(self, key: int, *, versions: bool = True) -> Iterator[int]:
         """The nodes that must follow a node; without `versions`, those that read its results."""
-        op = self.nodes[key].op
-        for name in writes(op):
+        node = self.nodes[key]
+        for name in node.made:
             yield from self.readers(name)
         if versions:
-            for version in taken(op):
+            for version in node.taken:
                 writer = self._overwriter.get(version, key)
                 if writer != key:
                     yield writer
@@ -93,36 +106,50 @@ class Body:
 
     def order(self) -> list[int]:
         """The nodes' keys in a valid order: that of the graph, wherever it still can be."""
-        return sorted(self.nodes, key=lambda key: (self._rank[key], key))
+        return [key for key in self._places if key is not None]
 
-    def _sorted(self) -> Iterator[int]:
-        """A topological order that takes, of the nodes free to go, the earliest of the graph."""
-        waits = dict.fromkeys(self.nodes, 0)
-        for key in self.nodes:
-            for later in self.after(key):
-                waits[later] += 1
+    def _sort(self, first: int, last: int) -> None:
+        """Put the nodes at ranks `first` to `last` in order; nothing outside waits for another."""
+        inside = range(first, last + 1)
+        keys = [key for key in self._places[first : last + 1] if key is not None]
+        ranks = [rank for rank in inside if self._places[rank] is not None]
+        for rank, key in zip(ranks, self._sorted(keys), strict=True):
+            self._put(key, rank)
+
+    def _sorted(self, keys: list[int]) -> list[int]:
+        """The keys in topological order: of those free to go, the earliest of the graph."""
+        waits = dict.fromkeys(keys, 0)
+        later = {key: [k for k in self.after(key) if k in waits] for key in keys}
+        for after in later.values():
+            for key in after:
+                waits[key] += 1
         free = [key for key, count in waits.items() if count == 0]
         heapq.heapify(free)
+        chosen: list[int] = []
         while free:
-            key = heapq.heappop(free)
-            yield key
-            for later in self.after(key):
-                waits[later] -= 1
-                if waits[later] == 0:
-                    heapq.heappush(free, later)
+            chosen.append(heapq.heappop(free))
+            for key in later[chosen[-1]]:
+                waits[key] -= 1
+                if waits[key] == 0:
+                    heapq.heappush(free, key)
+        return chosen
+
+    def _put(self, key: int, rank: int) -> None:
+        self._rank[key], self._places[rank] = rank, key
 
     def _insert(self, node: Node) -> None:
         self.nodes[node.key] = node
-        self._maker.update(dict.fromkeys(writes(node.op), node.key))
+        self._maker.update(dict.fromkeys(node.made, node.key))
         self._overwriter.update(dict.fromkeys(overwritten(node.op), node.key))
-        for name in taken(node.op):
+        for name in node.taken:
             self._readers.setdefault(name, []).append(node.key)
 
     def _remove(self, node: Node) -> None:
-        del self.nodes[node.key], self._rank[node.key]
-        for made in set(writes(node.op)):
+        del self.nodes[node.key]
+        self._places[self._rank.pop(node.key)] = None
+        for made in set(node.made):
             del self._maker[made]
         for version in overwritten(node.op):
             del self._overwriter[version]
-        for read in taken(node.op):
+        for read in node.taken:
             self._readers[read].remove(node.key)
