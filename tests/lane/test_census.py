@@ -1,5 +1,7 @@
 """What the lane makes of well-known models: launches by kind, counted once and for all."""
 
+import cProfile
+import dataclasses
 import json
 import time
 from collections import Counter
@@ -14,7 +16,8 @@ from bedstone.graph.step import StepGraph
 from bedstone.lane.census import census
 from bedstone.lane.plan import RULES
 from bedstone.models import step_graph
-from lane_graphs import lowered
+from lane_graphs import Formats, lowered
+from lane_zoo import ZOO
 
 GOLDEN: dict[str, dict[str, dict[str, int]]] = json.loads(
     Path(__file__).with_name("census.json").read_text()
@@ -34,13 +37,13 @@ LAUNCHES = {
 
 
 @cache
-def shape_graph(name: str, form: Any) -> StepGraph:
+def shape_graph(name: str, form: Any, rows: int | None = None) -> StepGraph:
     shape = shape_checkpoint(name, "bf16" if name.startswith("qwen3-next") else "q4_0")
     return step_graph(
         shape.config,
         form,
         formats={const: shape.format(const) for const in shape.constants},
-        rows={"decode": 1, "chunk": 512, "batch": 4}[form],
+        rows=rows or {"decode": 1, "chunk": 512, "batch": 4}[form],
         capacity=2048,
         row_param="tokens" if form == "chunk" else None,
     )
@@ -68,9 +71,39 @@ def test_a_batch_takes_as_many_launches_as_one_sequence(name: str) -> None:
     assert GOLDEN[name]["batch"]["launches"] == GOLDEN[name]["decode"]["launches"]
 
 
-@pytest.mark.parametrize(("name", "seconds"), [("qwen3-4b", 2), ("deepseek-v3", 6)])
-def test_a_step_is_planned_in_time(name: str, seconds: float) -> None:
-    graph = shape_graph(name, "decode")
+TIMES = [
+    ("qwen3-4b", "decode", 1, 2),
+    ("qwen3-4b", "chunk", 512, 2),
+    ("qwen3-4b", "batch", 8, 2),
+    ("deepseek-v3", "decode", 1, 6),
+    pytest.param("qwen3-4b", "batch", 64, 20, marks=pytest.mark.slow),
+]
+"""Seconds of processor time a plan may take: several times what it does."""
+
+
+@pytest.mark.parametrize(("name", "form", "rows", "seconds"), TIMES)
+def test_a_step_is_planned_in_time(name: str, form: str, rows: int, seconds: float) -> None:
+    graph = shape_graph(name, form, rows)
     start = time.process_time()
     lowered(graph, "quantized")
     assert time.process_time() - start < seconds
+
+
+def calls(layers: int, sequences: int) -> int:
+    """The function calls that planning a batch takes: what its time grows with."""
+    model = dataclasses.replace(ZOO["qwen3"], layers=layers)
+    graph = step_graph(
+        model, "batch", formats=Formats("q8_0"), rows=sequences, capacity=32, row_param=None
+    )
+    lowered(graph, "quantized")
+    counted = cProfile.Profile()
+    counted.runcall(lowered, graph, "quantized")
+    return sum(entry.callcount for entry in counted.getstats())
+
+
+@pytest.mark.slow
+def test_planning_grows_as_the_step_does() -> None:
+    """Four times the layers, or the sequences, take no more than about four times the calls."""
+    few = calls(layers=3, sequences=3)
+    assert calls(layers=12, sequences=3) < 4.2 * few
+    assert calls(layers=3, sequences=12) < 4.2 * few

@@ -1,8 +1,8 @@
 """What a launch touches: derived from the types of its fields, as its operands are."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 
 from bedstone.lane.launch import (
     Carry,
@@ -20,6 +20,7 @@ from bedstone.lane.launch import (
 Leaf = Read | Version | Carry | ToBuf | ToRows | ToScratch | ToEach
 T = TypeVar("T")
 
+_LEAVES = frozenset(get_args(Leaf))
 _FIELDS: dict[type, tuple[str, ...]] = {}
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 """What most fields hold, none of which names a tensor to a launch."""
@@ -57,16 +58,21 @@ def leaves(value: object) -> list[Leaf]:
 
 
 def _gather(value: object, found: list[Leaf]) -> None:
-    if isinstance(value, Leaf):
-        found.append(value)
-    elif isinstance(value, tuple):
-        for item in cast("tuple[object, ...]", value):
+    """Walk the fields of every launch of a plan many times over: hence by type, not by trying."""
+    if type(value) in _LEAVES:
+        found.append(cast("Leaf", value))
+        return
+    for item in _items(value):
+        if type(item) not in _PLAIN:
             _gather(item, found)
-    elif isinstance(value, Sequences):
-        _gather(value.members, found)
-    elif type(value) not in _PLAIN and is_dataclass(value):
-        for name in _fields(value):
-            _gather(getattr(value, name), found)
+
+
+def _items(value: object) -> Iterable[object]:
+    if isinstance(value, tuple):
+        return cast("tuple[object, ...]", value)
+    if isinstance(value, Sequences):
+        return value.members
+    return [getattr(value, name) for name in _fields(type(value))]
 
 
 def rewrite(value: T, swap: Callable[[Leaf], Leaf]) -> T:
@@ -75,25 +81,28 @@ def rewrite(value: T, swap: Callable[[Leaf], Leaf]) -> T:
 
 
 def _rewritten(value: object, swap: Callable[[Leaf], Leaf]) -> object:
-    if isinstance(value, Leaf):
-        return swap(value)
+    if type(value) in _PLAIN:
+        return value
+    if type(value) in _LEAVES:
+        return swap(cast("Leaf", value))
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
         return tuple(_rewritten(item, swap) for item in items)
-    if type(value) not in _PLAIN and is_dataclass(value) and not isinstance(value, type):
-        old = {name: getattr(value, name) for name in _fields(value)}
-        new = {name: _rewritten(item, swap) for name, item in old.items()}
-        changed = {name: item for name, item in new.items() if item is not old[name]}
-        return replace(value, **changed) if changed else value
-    return value
+    changed: dict[str, object] = {}
+    for name in _fields(type(value)):
+        old = getattr(value, name)
+        new = _rewritten(old, swap)
+        if new is not old:
+            changed[name] = new
+    return replace(cast("Any", value), **changed) if changed else value
 
 
-def _fields(value: Any) -> tuple[str, ...]:  # noqa: ANN401  (any dataclass)
-    """The names of a dataclass's fields, found once a class."""
-    names = _FIELDS.get(type(value))
+def _fields(kind: type) -> tuple[str, ...]:
+    """The names of a dataclass's fields, found once a class; what is none has no fields."""
+    names = _FIELDS.get(kind)
     if names is None:
-        names = tuple(f.name for f in fields(value))
-        _FIELDS[type(value)] = names
+        names = tuple(f.name for f in fields(kind)) if is_dataclass(kind) else ()
+        _FIELDS[kind] = names
     return names
 
 
