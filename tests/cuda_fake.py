@@ -13,8 +13,11 @@ import numpy as np
 from bedstone.runtime.cuda.driver import CudaError, Facts
 
 GRANULE = 2**16
-CUBIN = b"\x7fELF\x02\x01\x01" + bytes(11) + (190).to_bytes(2, "little") + bytes(44)
-"""A cubin without sections; what follows it is a fake's own."""
+CUBIN = (
+    b"\x7fELF\x02\x01\x01\0\x08" + bytes(9) + (190).to_bytes(2, "little")
+    + bytes(29) + b"\x5a" + bytes(14)
+)  # fmt: skip
+"""A cubin for 9.0 without sections; what follows it is a fake's own."""
 
 HOPPER = Facts("Fake", (9, 0), (13, 0), tensor_maps=True)
 

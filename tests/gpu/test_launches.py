@@ -296,7 +296,7 @@ def test_text_newer_than_the_driver_is_refused_before_it(device, arch):
 
 def test_code_for_another_gpu_says_so(device, arch):
     other = "sm_80" if arch != "sm_80" else "sm_90"
-    with pytest.raises(TargetError, match="none of the module's code is for GPU"):
+    with pytest.raises(TargetError, match="none of its code is for GPU"):
         device.function(artifact("m", compiled(TYPES, other)), Kernel("m", "types", DECLARED))
 
 

@@ -153,7 +153,7 @@ def test_a_file_that_is_no_shared_object_is_refused(tmp_path, cache):
     data = b"not an object"
     (tmp_path / "m").write_bytes(data)
     manifest = toy_manifest(hashlib.sha256(data).hexdigest())
-    with pytest.raises(KernelError, match=r"op `close` launch #0: module `toy` .* does not load"):
+    with pytest.raises(KernelError, match="module `toy` is no whole ELF file"):
         load(Parts(manifest, tmp_path), cache=cache, threads=1)
 
 

@@ -1,13 +1,14 @@
 """What a compiled module's own bytes say of it."""
 
-import struct
 from contextlib import suppress
 
 import pytest
 
 from bedstone.errors import KernelError
 from bedstone.target.blob import read_blob
+from bedstone.target.cubin import cubin_arch
 from bedstone.target.toolchain import compile_shared, find_compiler
+from cubins import cubin
 
 SOURCE = """
 #define EXPORT __attribute__((visibility("default")))
@@ -25,33 +26,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     (folder / "norm.c").write_text(SOURCE)
     built = compile_shared([folder / "norm.c"], cache=folder, compiler=find_compiler())
     return built.read_bytes()
-
-
-def cubin(flags: int, abi: int) -> bytes:
-    """Two kernels and a device function, as NVRTC lays them out."""
-    names = b"\0scale\0other\0device\0"
-    entry, plain = 0x10, 0
-    symbols = b"".join(
-        struct.pack("<IBBHQQ", name, 0x12, other, 1, 0, 0)
-        for name, other in ((1, entry), (7, entry), (13, plain))
-    )
-    start = 64
-    sections = [
-        (0, 0, 0, 0),
-        (1, start, 0, 0),
-        (2, start, len(symbols), 3),
-        (3, start + len(symbols), len(names), 0),
-    ]
-    table = start + len(symbols) + len(names)
-    identity = b"\x7fELF\x02\x01\x01\x41" + bytes([abi]) + bytes(7)
-    header = struct.pack(
-        "<16sHHIQQQIHHHHHH", identity, 2, 190, 1, 0, 0, table, flags, 64, 0, 0, 64, 4, 3
-    )
-    rows = b"".join(
-        struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, offset, size, link, 0, 1, 0)
-        for kind, offset, size, link in sections
-    )
-    return header + symbols + names + rows
 
 
 def test_a_shared_object_states_entries_parameters_and_needs(shared):
@@ -78,6 +52,21 @@ def test_a_cubin_states_its_device_and_its_kernels(flags, abi, arch):
 def test_a_cubin_for_another_device_than_declared_is_refused(arch):
     with pytest.raises(KernelError, match=f"machine code for sm_90, expected `{arch}`"):
         read_blob("scale", cubin(0x6005A04, 8), arch)
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_90a"])
+def test_a_cubin_whose_assembler_noted_the_architecture_is_held_to_it_verbatim(arch):
+    data = cubin(0x6005A04, 8, b"-v  -lineinfo  -arch %s \0" % arch.encode())
+    assert cubin_arch(data, "scale") == arch
+    assert read_blob("scale", data, arch).arch == arch
+    if arch == "sm_90a":
+        with pytest.raises(KernelError, match="machine code for sm_90a, expected `sm_90`"):
+            read_blob("scale", data, "sm_90")
+
+
+@pytest.mark.parametrize("note", [b"-arch sm_100a ", b"-arch sm_90ab ", b"-arch gfx90 ", b""])
+def test_a_note_that_contradicts_the_code_is_not_believed(note):
+    assert cubin_arch(cubin(0x6005A04, 8, note), "scale") == "sm_90"
 
 
 def test_ptx_for_another_architecture_than_declared_is_refused():

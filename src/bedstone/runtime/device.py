@@ -4,7 +4,7 @@ A device knows memory, modules and launch lists. It never sees a manifest: names
 expressions are settled before it is asked for anything.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -165,6 +165,12 @@ class Device(Protocol):
 
     def clear(self, address: int, nbytes: int, /) -> None:
         """Set `nbytes` bytes at `address` to zero, between the replays before and after."""
+
+    def misfits(self, artifacts: Iterable[Artifact], /) -> Iterator[str]:
+        """Why modules do not run here and what to do, judged from their bytes; loads nothing.
+
+        Raises `KernelError`: bytes that are no module of this device at all.
+        """
 
     def function(self, artifact: Artifact, kernel: Kernel, /) -> int:
         """The handle of a kernel whose parameters are exactly those of its launches.

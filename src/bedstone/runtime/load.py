@@ -1,8 +1,9 @@
 """From a package to a session.
 
-The order is part of the contract: verify, place in the rank groups, modules and ABI, where weights
-come from, buffers, weights, states from what memory is left, lowering, `derive` programs, `once`
-programs. Whatever fails does so before the next step takes memory, and leaves no thread behind.
+The order is part of the contract: verify, modules, whether they and the rank groups fit here, ABI,
+where weights come from, buffers, weights, states from what memory is left, lowering, `derive`
+programs, `once` programs. Whatever fails does so before the next step takes memory, and leaves no
+thread behind.
 """
 
 import os
@@ -21,6 +22,7 @@ from bedstone.runtime.cuda.bindings import open_driver
 from bedstone.runtime.cuda.device import CudaDevice
 from bedstone.runtime.device import Device
 from bedstone.runtime.executor import Loaded
+from bedstone.runtime.fit import Ranks, own_indices, require_fit
 from bedstone.runtime.image import build_image
 from bedstone.runtime.lower import lower
 from bedstone.runtime.memory import plan_capacity
@@ -76,7 +78,7 @@ class LoadOptions(TypedDict):
     tokens: NotRequired[int | None]
     sequences: NotRequired[int]
     checkpoint: NotRequired["str | Path | Checkpoint | None"]
-    ranks: NotRequired[Mapping[str, tuple[int, int]]]
+    ranks: NotRequired[Ranks]
     progress: NotRequired[Progress]
 
 
@@ -107,11 +109,10 @@ def load(package: "str | Path | Packaged | Parts", **options: Unpack[LoadOptions
     progress("verify", 0, 1)
     verified = verify(parts.manifest)
     progress("verify", 1, 1)
-    ranks = _own_indices(verified.manifest, options.get("ranks"))
     require_one_process(verified.manifest)
     device = _open_device(options)
     try:
-        return Session(_load(verified, parts, device, ranks, options))
+        return Session(_load(verified, parts, device, options))
     except BaseException:  # an interrupt too must not leave the device's threads behind
         device.close()
         raise
@@ -140,11 +141,12 @@ def _load(
     verified: Verified,
     parts: Parts,
     device: Device,
-    ranks: Mapping[str, int],
     options: LoadOptions,
 ) -> Loaded:
     manifest, progress = verified.manifest, options.get("progress", _silent)
     artifacts = resolve_modules(manifest.modules, parts.kernels, partial(progress, "modules"))
+    require_fit(manifest, options.get("ranks"), device.misfits(artifacts.values()))
+    ranks = own_indices(manifest, options.get("ranks"))
     regions = Regions(device, resolve_functions(manifest, artifacts, device))
     with _checkpoint(manifest, parts, options.get("checkpoint")) as checkpoint:
         binder = plan_binding(manifest, checkpoint, ranks, progress)
@@ -220,29 +222,6 @@ def _checkpoint(
         yield opened
     finally:
         opened.close()
-
-
-def _own_indices(manifest: Manifest, ranks: Mapping[str, tuple[int, int]] | None) -> dict[str, int]:
-    """This process's index in each group of the manifest."""
-    groups = manifest.topology.groups if manifest.topology else {}
-    if manifest.topology is not None and ranks is None:
-        sizes = ", ".join(f"{name}={size}" for name, size in groups.items())
-        raise CallerError(
-            f"the manifest declares a topology ({sizes}); load needs this rank's place in it"
-        )
-    indices: dict[str, int] = {}
-    for name, size in groups.items():
-        if ranks is None or name not in ranks:
-            raise CallerError(f"topology group `{name}`: no rank given")
-        index, given = ranks[name]
-        if given != size:
-            raise CallerError(
-                f"topology group `{name}`: manifest declares {size} members, rank given for {given}"
-            )
-        if not 0 <= index < size:
-            raise CallerError(f"topology group `{name}`: rank {index} outside 0..{size}")
-        indices[name] = index
-    return indices
 
 
 def _open_device(options: LoadOptions) -> Device:

@@ -5,7 +5,7 @@ device would and refuses an unknown function or an argument list or pack outside
 """
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,10 @@ class NullDevice:
     def clear(self, address: int, nbytes: int) -> None:
         """Check that the target was allocated."""
         self._require(address, nbytes)
+
+    def misfits(self, _artifacts: Iterable[Artifact]) -> Iterator[str]:
+        """Every module fits: none is run."""
+        return iter(())
 
     def function(self, _artifact: Artifact, kernel: Kernel) -> int:
         """A handle for whatever the launch says it is."""

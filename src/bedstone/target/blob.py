@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from bedstone.errors import KernelError
 from bedstone.spec.package import ModuleFact
-from bedstone.target.architecture import Form, parse_arch
+from bedstone.target.architecture import Form
+from bedstone.target.cubin import cubin_arch
 from bedstone.target.elf import CUDA_MACHINE, MAGIC, Elf, parse_elf
 from bedstone.target.ptx import parse_ptx
 
@@ -18,7 +19,6 @@ NEEDS = "bs_needs"
 
 _CUDA_ENTRY = 0x10
 _FUNCTION = 2
-_SHIFTED_ABI = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,18 @@ def read_blob(module: str, data: bytes, arch: str) -> Blob:
     if data.startswith(MAGIC):
         elf = parse_elf(data, module)
         if elf.machine == CUDA_MACHINE:
-            _require_capability(module, elf, arch)
+            _require_arch(module, cubin_arch(data, module), arch)
             return Blob(module, "cubin", arch, sha256, _cuda_entries(elf))
         return Blob(module, "shared_object", arch, sha256, _stated(elf), _needs(elf))
     ptx = parse_ptx(data, module)
     if ptx.target != arch:
         raise KernelError(f"module `{module}` is PTX for `{ptx.target}`, expected `{arch}`")
     return Blob(module, "ptx", arch, sha256, dict.fromkeys(ptx.entries))
+
+
+def stated_needs(module: str, data: bytes) -> frozenset[str]:
+    """The CPU features that a shared object was compiled for; `KernelError` where it is none."""
+    return _needs(parse_elf(data, module))
 
 
 def kernel_set_hash(blobs: Iterable[Blob]) -> str:
@@ -88,12 +93,10 @@ def _cuda_entries(elf: Elf) -> dict[str, str | None]:
     return dict.fromkeys(sorted(named))
 
 
-def _require_capability(module: str, elf: Elf, arch: str) -> None:
-    """The device in a cubin's flags; whether it is of an `a` or `f` kind they do not say."""
-    number = (elf.flags >> 8 if elf.abi >= _SHIFTED_ABI else elf.flags) & 0xFF
-    wanted = parse_arch(arch)
-    if wanted is None or wanted.capability != divmod(number, 10):
-        raise KernelError(f"module `{module}` is machine code for sm_{number}, expected `{arch}`")
+def _require_arch(module: str, stated: str, wanted: str) -> None:
+    """Where the code states no suffix, whether it is of an `a` or `f` kind is not known."""
+    if stated not in {wanted, wanted.rstrip("af")}:
+        raise KernelError(f"module `{module}` is machine code for {stated}, expected `{wanted}`")
 
 
 def _text(data: bytes) -> str:

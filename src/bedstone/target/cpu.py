@@ -43,15 +43,16 @@ def refuses(hardware: HardwareSet, features: frozenset[str]) -> str | None:
     return f"needs CPU features this machine lacks: {_listed(lacking)}" if lacking else None
 
 
-def require_features(module: str, needs: frozenset[str], features: frozenset[str]) -> None:
-    """Refuse a module that was compiled for CPU features which are not there."""
+def lacks(module: str, needs: frozenset[str], features: frozenset[str]) -> str | None:
+    """Why a CPU with these features must not call a module that needs others; else None."""
     lacking = needs - features
-    if lacking:
-        raise TargetError(
-            f"module `{module}` was compiled for CPU features this machine lacks: "
-            f"{_listed(lacking)}; compile the package again here, or elsewhere with a `--target` "
-            f"that `bedstone target list` says this machine runs"
-        )
+    if not lacking:
+        return None
+    return (
+        f"module `{module}` was compiled for CPU features this machine lacks: {_listed(lacking)}; "
+        f"compile the package again here, or elsewhere with a `--target` that `bedstone target "
+        f"list` says this machine runs"
+    )
 
 
 def parse_cpuinfo(text: str) -> frozenset[str]:

@@ -18,6 +18,7 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SYMBOL_TABLES = (2, 11)
 _NO_BITS = 8
+_NO_SECTION = 0
 _CLASS_64, _LITTLE_ENDIAN = 2, 1
 
 
@@ -69,6 +70,8 @@ def named_sections(data: bytes, module: str) -> dict[str, bytes]:
 
 def _named(data: bytes, sections: list[_Section]) -> dict[str, bytes]:
     home = _HEADER.unpack_from(data)[-1]
+    if home == _NO_SECTION:
+        return {}
     if home >= len(sections):
         raise ValueError("no section names the sections")
     names = _bytes(data, sections[home])

@@ -1,5 +1,6 @@
 """The toy model on the CUDA device over a driver that is as late as a real one may be."""
 
+import hashlib
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -31,17 +32,20 @@ from bedstone.spec.manifest import (
     Op,
     Pack,
     PackField,
+    PositionShard,
     Program,
     ScalarParam,
     Segment,
     State,
     TensorMap,
+    Topology,
     Var,
     VarArg,
 )
+from cubins import cubin
 from cuda_fake import Driver, Function, number, words
 from cuda_toy import MODULE, kv, toy_code, toy_cuda_parts
-from runtime_toy import CONTEXT, PAGE, VOCAB, expected
+from runtime_toy import CONTEXT, PAGE, VOCAB, expected, toy_manifest
 
 PROMPT = [5, 11, 2, 40, 7, 1, 31, 8, 3, 9, 21]
 
@@ -264,9 +268,33 @@ def test_states_too_large_are_a_matter_of_capacity(driver, tmp_path):
 
 def test_a_package_for_another_gpu_says_so(driver, tmp_path):
     driver.code = {}
-    with pytest.raises(TargetError, match=r"none of the module's code is for GPU `Fake` .* 9\.0"):
+    with pytest.raises(TargetError, match=r"none of its code is for GPU `Fake` .* 9\.0"):
         load(toy_cuda_parts(tmp_path), device="cuda")
     assert driver.leaks() == set()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "listed"),
+    [(80, CallerError, ()), (90, TargetError, ("`sm_90` needs 9.0", "the device is 8.9"))],
+)
+def test_a15_every_mismatch_of_gpu_and_ranks_is_in_one_message(
+    driver, tmp_path, number, kind, listed
+):
+    driver.facts = Facts("Ada", (8, 9), (13, 0), tensor_maps=False)
+    code = cubin(number << 8, 8)
+    (tmp_path / "toy.cubin").write_bytes(code)
+    manifest = toy_manifest(hashlib.sha256(code).hexdigest())
+    states = {"kv": replace(manifest.states["kv"], shard=PositionShard("world"))}
+    topology = Topology({"world": 4})
+    spread = Parts(replace(manifest, topology=topology, states=states), tmp_path)
+    with pytest.raises(kind) as refused:
+        load(spread, device="cuda", ranks={"world": (0, 1)})
+    message = str(refused.value)
+    assert "topology group `world`: manifest declares 4 members, rank given for 1" in message
+    assert all(text in message for text in listed)
+    assert ("sm_" in message) == bool(listed)
+    assert (code in driver.images, driver.live) == (False, {})
+    assert driver.closed
 
 
 def test_a_kernel_of_another_abi_shows_both_layouts(driver, tmp_path):
@@ -420,7 +448,7 @@ def test_a_tensor_map_is_encoded_once_over_what_is_left_of_its_buffer(driver, tm
     [
         ({"offset": 68}, "starts at byte 4 of 16"),
         ({"refuse": "CUDA_ERROR_INVALID_VALUE"}, r"TensorMap.* over 3936 bytes at .*INVALID_VALUE"),
-        ({"facts": Facts("Old", (8, 0), (12, 0), tensor_maps=False)}, "GPU `Old` has none"),
+        ({"facts": Facts("Old", (9, 0), (12, 0), tensor_maps=False)}, "GPU `Old` has none"),
     ],
 )
 def test_tensor_maps_that_cannot_be(driver, tmp_path, change, error):

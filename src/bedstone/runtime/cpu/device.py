@@ -5,7 +5,7 @@ import fcntl
 import mmap
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,8 @@ from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
 from bedstone.runtime.weights import rows_of
 from bedstone.spec.manifest import TensorMap
-from bedstone.target.cpu import read_features, require_features
+from bedstone.target.blob import stated_needs
+from bedstone.target.cpu import lacks, read_features
 
 # The dynamic linker keeps a shared object until the process ends and knows it by the path it was
 # opened under, so each object is opened once a process and its descriptor is never reused.
@@ -99,10 +100,16 @@ class CpuDevice:
         """Set `nbytes` bytes at `address` to zero."""
         ctypes.memset(address, 0, nbytes)
 
+    def misfits(self, artifacts: Iterable[Artifact]) -> Iterator[str]:
+        """Modules compiled for features that this machine lacks."""
+        for each in artifacts:
+            why = lacks(each.module, stated_needs(each.module, each.data), self._features)
+            if why is not None:
+                yield why
+
     def function(self, artifact: Artifact, kernel: Kernel) -> int:
         """The address of a kernel whose exported parameter list is exactly its launches'."""
         library = _load(artifact)
-        require_features(artifact.module, _needs(library), self._features)
         stated = _symbol(library, abi_symbol(kernel.entry), artifact)
         text = ctypes.string_at(stated).decode(errors="replace")
         require_abi(artifact.module, kernel.entry, kernel.params, text)
@@ -166,15 +173,6 @@ def _open_sealed(artifact: Artifact) -> ctypes.CDLL:
     except OSError:
         os.close(descriptor)
         raise
-
-
-def _needs(library: ctypes.CDLL) -> frozenset[str]:
-    """The CPU features a module states that it was compiled for; one of ours always does."""
-    try:
-        stated = ctypes.c_char.in_dll(library, "bs_needs")
-    except ValueError:
-        return frozenset()
-    return frozenset(ctypes.string_at(ctypes.addressof(stated)).decode(errors="replace").split())
 
 
 def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:

@@ -1,7 +1,7 @@
 """One GPU as a device of the runtime."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,10 @@ class CudaDevice:
             self._driver.zero(address, nbytes, self._stream)
 
     # --- code ---
+
+    def misfits(self, artifacts: Iterable[Artifact]) -> Iterator[str]:
+        """Modules without code for this GPU or its driver."""
+        return (why for each in artifacts if (why := self._modules.misfit(each)) is not None)
 
     def function(self, artifact: Artifact, kernel: Kernel) -> int:
         """A handle of the module's function with the geometry of its launches."""

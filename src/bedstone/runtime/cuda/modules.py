@@ -5,14 +5,17 @@ compiled for several types. The launch's parameters say which of them is meant.
 """
 
 import contextlib
+from collections.abc import Sequence
 
 from bedstone.errors import KernelError, TargetError
 from bedstone.runtime.cuda.driver import FOREIGN_CODE, CudaError, Driver
-from bedstone.runtime.cuda.fatbin import device_images
-from bedstone.runtime.cuda.ptx import newest_isa, require_isa
+from bedstone.runtime.cuda.fit import Fit, judge, remedy
+from bedstone.runtime.cuda.ptx import newest_isa
 from bedstone.runtime.lower import Kernel, param_bytes
 from bedstone.runtime.modules import Artifact
-from bedstone.target.ptx import Isa, parse_ptx
+from bedstone.target.architecture import spelled_capability
+from bedstone.target.hardware import read_sets
+from bedstone.target.ptx import Isa
 
 _PORTABLE_CLUSTER = 8
 
@@ -43,6 +46,16 @@ class Modules:
         self._require_geometry(function, kernel, where)
         return function
 
+    def misfit(self, artifact: Artifact) -> str | None:
+        """Why none of a module's code runs here, and what to do; nothing is loaded.
+
+        Raises `KernelError`: it holds no device code.
+        """
+        fit = self._judge(artifact)
+        if fit.images:
+            return None
+        return f"module `{artifact.module}` (`{artifact.path}`): {self._foreign(fit.refused)}"
+
     def close(self) -> None:
         """Unload everything."""
         for modules in self._loaded.values():
@@ -59,11 +72,10 @@ class Modules:
         return loaded
 
     def _load(self, artifact: Artifact, where: str) -> tuple[int, ...]:
+        fit = self._judge(artifact)
         modules: list[int] = []
-        refused: list[str] = []
-        for image in device_images(artifact.module, artifact.data):
-            if image.form == "ptx":
-                require_isa(where, parse_ptx(image.data, artifact.module), self._newest)
+        refused = list(fit.refused)
+        for image in fit.images:
             try:
                 modules.append(self._driver.load(image.data))
             except CudaError as error:
@@ -71,15 +83,19 @@ class Modules:
                     raise
                 refused.append(f"{image.form} of {len(image.data)} bytes: `{error.code}`")
         if not modules:
-            raise TargetError(self._foreign(where, refused))
+            raise TargetError(f"{where}: {self._foreign(refused)}")
         return tuple(modules)
 
-    def _foreign(self, where: str, refused: list[str]) -> str:
+    def _judge(self, artifact: Artifact) -> Fit:
+        return judge(artifact, self._driver.facts.capability, self._newest)
+
+    def _foreign(self, refused: Sequence[str]) -> str:
         facts = self._driver.facts
-        major, minor = facts.capability
+        archs = [(each.name, each.arch) for each in read_sets().values() if each.form == "cubin"]
         return (
-            f"{where}: none of the module's code is for GPU `{facts.name}` (compute capability "
-            f"{major}.{minor}): {', '.join(refused)}; compile the package for this GPU"
+            f"none of its code is for GPU `{facts.name}` (compute capability "
+            f"{spelled_capability(facts.capability)}): {', '.join(refused)}; "
+            f"{remedy(facts.capability, archs)}"
         )
 
     def _fitting(self, functions: list[int], kernel: Kernel, where: str) -> int:

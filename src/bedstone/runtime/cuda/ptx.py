@@ -4,7 +4,6 @@ PTX is text for the driver to compile; it names the version of the instruction s
 and a driver older than that refuses it with words that name neither the kernel nor the way out.
 """
 
-from bedstone.errors import TargetError
 from bedstone.target.ptx import Isa, Ptx
 
 _NEWEST: tuple[tuple[tuple[int, int], Isa], ...] = (
@@ -22,17 +21,15 @@ def newest_isa(driver: tuple[int, int]) -> Isa:
     return max((isa for cuda, isa in _NEWEST if cuda <= driver), default=(0, 0))
 
 
-def require_isa(kernel: str, text: Ptx, limit: Isa) -> None:
-    """Refuse text that the driver would, before it is handed over.
-
-    Raises `TargetError`: it needs a newer version than `limit`.
-    """
-    if text.isa > limit:
-        raise TargetError(
-            f"{kernel} needs PTX ISA {_dotted(text.isa)}, this driver takes up to "
-            f"{_dotted(limit)}: install a newer driver, or compile the kernel again to a "
-            "cubin or to an older ISA"
-        )
+def too_new(text: Ptx, limit: Isa) -> str | None:
+    """Why a driver that takes PTX up to `limit` refuses the text, and the ways out; else None."""
+    if text.isa <= limit:
+        return None
+    return (
+        f"ptx for `{text.target}` needs PTX ISA {_dotted(text.isa)}, this driver takes up to "
+        f"{_dotted(limit)}: install a newer driver, or compile the kernel again to a cubin or to "
+        "an older ISA"
+    )
 
 
 def _dotted(isa: Isa) -> str:
