@@ -49,6 +49,13 @@ def test_a_matrix_whose_rows_are_no_whole_blocks_stays_f32():
     assert held.format("model.layers.0.mlp.down_proj.weight") == "q4_k"
 
 
+def test_routers_and_matrices_of_one_row_of_a_quantized_model_stay_f32():
+    held, layer = shape_checkpoint("qwen3-next-80b-a3b", "q4_0"), "model.layers.0.mlp"
+    assert held.format(f"{layer}.gate.weight") == "f32"
+    assert held.format(f"{layer}.shared_expert_gate.weight") == "f32"
+    assert held.format(f"{layer}.shared_expert.gate_proj.weight") == "q4_0"
+
+
 def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(CallerError, match=r"no config `gpt-2`: expected one of `qwen3-0.6b`, "):
         shape_checkpoint("gpt-2")

@@ -16,7 +16,7 @@ from bedstone.graph.step import StepGraph
 from bedstone.lane.census import census
 from bedstone.lane.plan import RULES
 from bedstone.models import step_graph
-from lane_graphs import Formats, lowered
+from lane_graphs import Formats, lowered, misses
 from lane_zoo import ZOO
 
 GOLDEN: dict[str, dict[str, dict[str, int]]] = json.loads(
@@ -37,8 +37,8 @@ LAUNCHES = {
 
 
 @cache
-def shape_graph(name: str, form: Any, rows: int | None = None) -> StepGraph:
-    shape = shape_checkpoint(name, "bf16" if name.startswith("qwen3-next") else "q4_0")
+def shape_graph(name: str, form: Any, rows: int | None = None, matrices: Any = "q4_0") -> StepGraph:
+    shape = shape_checkpoint(name, matrices)
     return step_graph(
         shape.config,
         form,
@@ -64,6 +64,17 @@ def test_launches_of_a_decode_step(name: str, launches: tuple[int, int]) -> None
     unfused, fused = launches
     assert len(lowered(graph, held=RULES).steps) == unfused
     assert GOLDEN[name]["decode"]["launches"] == fused
+
+
+@pytest.mark.parametrize("numerics", ["precise", "quantized"])
+@pytest.mark.parametrize("matrices", ["bf16", "q4_0"])
+def test_shared_networks_are_taken_in_whatever_their_matrices_are_held_in(
+    matrices: Any, numerics: str
+) -> None:
+    graph = shape_graph("qwen3-next-80b-a3b", "decode", matrices=matrices)
+    schedule = lowered(graph, numerics)
+    assert not misses(schedule, "shared_expert")
+    assert len(schedule.steps) == LAUNCHES["qwen3-next-80b-a3b"][1]
 
 
 @pytest.mark.parametrize("name", GOLDEN)

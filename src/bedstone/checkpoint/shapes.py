@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
+from math import prod
 from typing import Any, Protocol
 
 from bedstone.checkpoint.config import ModelConfig, require_config
@@ -16,6 +17,9 @@ from bedstone.checkpoint.constants import Constant, constants
 from bedstone.checkpoint.hf_config import parse_hf_config
 from bedstone.errors import CallerError
 from bedstone.spec.dtype import FORMATS, FormatName
+
+ROUTER = ".mlp.gate.weight"
+"""How the name of every router ends."""
 
 
 class Shape(Protocol):
@@ -45,8 +49,8 @@ class Shape(Protocol):
 class ShapeCheckpoint:
     """A model's config, and the one format that its matrices would be held in.
 
-    As in the files of such a format, vectors of a quantized model are f32, and so is a matrix whose
-    rows are no whole blocks.
+    As in the files of such a format, what a quantized model holds as f32 are vectors (a matrix of
+    one row is one), the routers of mixtures, and matrices whose rows are no whole blocks.
     """
 
     reference: str
@@ -60,10 +64,12 @@ class ShapeCheckpoint:
 
     def format(self, name: str) -> FormatName:
         """How a constant would be held."""
-        shape, held = self.constants[name].shape, FORMATS[self.matrices]
-        if held.quantized and (len(shape) == 1 or shape[-1] % held.block):
-            return "f32"
-        return self.matrices
+        held = FORMATS[self.matrices]
+        return "f32" if held.quantized and not self._quantizable(name, held.block) else held.name
+
+    def _quantizable(self, name: str, block: int) -> bool:
+        *rows, width = self.constants[name].shape
+        return prod(rows) > 1 and width % block == 0 and not name.endswith(ROUTER)
 
 
 def shape_names() -> tuple[str, ...]:
