@@ -113,10 +113,12 @@ class OpTable:
         launch = KernelLaunch(
             module=kernel.module,
             entry=kernel.entry,
-            block=(1, 1, 1),
+            block=kernel.block,
             grid=_grid(kernel.grid, numbers),
             params=tuple(param.type for param in kernel.params),
             shared_mem=None if kernel.shared is None else _shared(kernel.shared, numbers),
+            cluster=kernel.cluster,
+            pdl=kernel.pdl,
             args=tuple(launch_args),
         )
         op = Op(tuple(interface), Impl((launch,)))
@@ -196,11 +198,12 @@ def _grid(
 
 def _extent(extent: Extent, numbers: dict[str, Expr]) -> Expr:
     if extent.param is None:
-        return 1
+        return extent.times
     value = numbers[extent.param]
     if isinstance(value, int):
-        return -(-value // extent.per)
-    return value if extent.per == 1 else CeilDiv(value, extent.per)
+        return extent.times * -(-value // extent.per)
+    tiles = value if extent.per == 1 else CeilDiv(value, extent.per)
+    return tiles if extent.times == 1 else Mul(tiles, extent.times)
 
 
 def _shared(shared: Shared, numbers: dict[str, Expr]) -> Expr:

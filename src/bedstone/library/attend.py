@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bedstone.library.coding import Coding
 from bedstone.library.kernel import Extent
 from bedstone.library.params import (
     SCRATCH,
@@ -30,7 +31,7 @@ _SCORES = floats("scale") + ints("window") + floats("softcap")
 _FLAT = ints("k_row k_unit v_row v_unit")
 
 
-def attention_rows() -> Iterator[Row]:
+def attention_rows(coding: Coding) -> Iterator[Row]:
     """Attention wherever keys and values lie, in every form of its output."""
     where, position = inputs("position pages", "i32"), inputs("position", "i32")
     paged = _SIZES + _PAGED + ints("stride") + _SCORES
@@ -52,15 +53,15 @@ def attention_rows() -> Iterator[Row]:
     for family, (read, sizes) in families.items():
         tile = FLAT_ROWS if family.startswith("_flat") else ROW_TILE
         grid = (Extent("rows", tile), Extent("groups"))
-        for out, y in write_forms():
+        for out, y in write_forms(coding):
             yield f"attention{family}{out}", "attention.c", read + y + sizes, grid, SCRATCH
 
 
-def gather_rows() -> Iterator[Row]:
+def gather_rows(coding: Coding) -> Iterator[Row]:
     """Columns of a sequence's rows, laid one after another."""
     read = states("in", "table") + inputs("pages", "i32")
     sizes = ints("rows width page pitch column")
-    for out, y in write_forms():
+    for out, y in write_forms(coding):
         yield (
             f"gather{out}",
             "attention.c",

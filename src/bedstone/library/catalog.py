@@ -1,4 +1,4 @@
-"""The CPU kernels: every entry with its parameters, grid, scratch and module.
+"""Every entry with its parameters, and the grid, scratch and module it has on a CPU.
 
 A family is a few rows; its entries are the product of its formats, activation forms and output
 forms. The C sources lie under `bedstone/kernels/`; the contract in prose is `docs/kernels.md`.
@@ -9,6 +9,7 @@ from functools import cache
 from types import MappingProxyType
 
 from bedstone.library.attend import attention_rows, gather_rows
+from bedstone.library.coding import INT8, Coding
 from bedstone.library.dense import elementwise_rows, moved_rows, norm_rows, rope_rows
 from bedstone.library.kernel import Kernel, KernelSet
 from bedstone.library.mixture import expert_kernels, router_rows
@@ -29,18 +30,19 @@ _FAMILIES = (
 )
 
 
-def _every_kernel() -> Iterator[Kernel]:
+def every_kernel(coding: Coding) -> Iterator[Kernel]:
+    """Every entry there is for activations coded so, as the CPU's sets launch it."""
     for fmt in FORMATS.values():
-        yield from product_kernels(fmt)
-        yield from expert_kernels(fmt)
+        yield from product_kernels(fmt, coding)
+        yield from expert_kernels(fmt, coding)
     for family in _FAMILIES:
-        yield from map(kernel, family())
+        yield from map(kernel, family(coding))
 
 
 @cache
 def cpu_kernels() -> KernelSet:
     """The kernels of every CPU hardware set: the sets differ in code, never in contract."""
-    return KernelSet("cpu", MappingProxyType({k.entry: k for k in _every_kernel()}))
+    return KernelSet("cpu", MappingProxyType({k.entry: k for k in every_kernel(INT8)}))
 
 
-__all__ = ["Kernel", "KernelSet", "cpu_kernels"]
+__all__ = ["Kernel", "KernelSet", "cpu_kernels", "every_kernel"]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
+from bedstone.library.coding import Coding
 from bedstone.library.kernel import Extent, Param, Shared
 from bedstone.library.params import (
     COLUMNS,
@@ -10,12 +11,12 @@ from bedstone.library.params import (
     TABLE,
     Params,
     Row,
+    coded_out,
     floats,
     inputs,
     ints,
     numbered,
     outputs,
-    quantized_out,
     window,
     write_forms,
 )
@@ -33,9 +34,9 @@ def _destinations(y: str) -> tuple[tuple[str, Params, Params], ...]:
     return (("", outputs(y), ()), ("_rows", TABLE, ()), ("_cols", TABLE, COLUMNS))
 
 
-def norm_rows() -> Iterator[Row]:
+def norm_rows(coding: Coding) -> Iterator[Row]:
     """Norms, of a sum or not, with a gate or not; quantize."""
-    for out, y in write_forms():
+    for out, y in write_forms(coding):
         # where only codes are wanted the float row they are made from lies in scratch
         row = Shared(0, (("width", 4),)) if out == "_q" else None
         families: dict[str, tuple[str, Params]] = {
@@ -54,7 +55,7 @@ def norm_rows() -> Iterator[Row]:
         }
         for family, (source, params) in families.items():
             yield f"{family}{out}", source, params, EACH_ROW, row
-    params = inputs("x") + quantized_out("y") + ints("rows width")
+    params = inputs("x") + coded_out("y", coding) + ints("rows width")
     yield "quantize", "norm.c", params, EACH_ROW, None
     x, table = inputs("x w"), TABLE + _NORM
     yield "norm_p", "norm_parts.c", x + outputs("y") + _NORM + window("x"), EACH_ROW, None
@@ -64,7 +65,7 @@ def norm_rows() -> Iterator[Row]:
     yield "l2norm", "norm_parts.c", params, EACH_ROW, None
 
 
-def rope_rows() -> Iterator[Row]:
+def rope_rows(_: Coding) -> Iterator[Row]:
     """Rotations of one input or two, normed first or not, of whole rows or parts; their tables."""
     where = inputs("position", "i32") + inputs("cos sin")
     for count, norm, part in product((1, 2), ("", "_n"), ("", "_p")):
@@ -86,7 +87,7 @@ def _own(stem: str, count: int) -> str:
     return stem if count == 1 else numbered(stem, count)
 
 
-def moved_rows() -> Iterator[Row]:
+def moved_rows(coding: Coding) -> Iterator[Row]:
     """Rows, parts and columns moved as they are, and the closing arg-max."""
     x, y = inputs("x"), outputs("y")
     slot, table = TABLE[1:], TABLE[:1]
@@ -96,7 +97,7 @@ def moved_rows() -> Iterator[Row]:
         "add_row": ("rows.c", inputs("a b") + y + ints("rows width")),
         "take_part": ("parts.c", x + y + ints("rows width") + window("x")),
         "concat": ("parts.c", inputs("a b") + y + ints("rows units wa wb") + window("a", "b")),
-        "quantize_p": ("parts.c", x + quantized_out("y") + ints("rows width") + window("x")),
+        "quantize_p": ("parts.c", x + coded_out("y", coding) + ints("rows width") + window("x")),
     }
     for entry, (source, params) in rows.items():
         yield entry, source, params, EACH_ROW, None
@@ -108,7 +109,7 @@ def moved_rows() -> Iterator[Row]:
     yield "argmax_rows", "argmax.c", logits + advance + sizes, (), None
 
 
-def elementwise_rows() -> Iterator[Row]:
+def elementwise_rows(_: Coding) -> Iterator[Row]:
     """Functions of each value."""
     functions = ("silu", "gelu_tanh", "sigmoid", "softplus")
     forms: tuple[tuple[str, Params, Params], ...] = (

@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from bedstone.spec.manifest import ParamType
+
+CacheType = Literal["f32", "bf16"]
+"""What the values of a paged table are; those of a recurrent state are f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +20,11 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """One grid extent: `ceil(value(param) / per)` blocks, or 1 where no param decides."""
+    """One grid extent: `times * ceil(value(param) / per)` blocks, or `times` of no param."""
 
     param: str | None = None
     per: int = 1
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +36,25 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
+class Geometry:
+    """How a kernel of a GPU is launched, missing grid extents being 1, and what it takes of one.
+
+    `source` is the file it is compiled from, where that is not called as the CPU's.
+    """
+
+    block: tuple[int, int, int]
+    grid: tuple[Extent, ...]
+    shared: Shared | None = None
+    cluster: tuple[int, int, int] | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One entry of a module.
 
     `module` labels the file it is compiled into, from `source` with `defines`; kernels of one
-    module share both.
+    module share both. One with `pdl` waits by itself for the launch before it.
     """
 
     entry: str
@@ -45,6 +64,9 @@ class Kernel:
     params: tuple[Param, ...]
     grid: tuple[Extent, Extent, Extent]
     shared: Shared | None = None
+    block: tuple[int, int, int] = (1, 1, 1)
+    cluster: tuple[int, int, int] | None = None
+    pdl: bool = False
 
     @property
     def abi(self) -> str:
@@ -54,10 +76,11 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class KernelSet:
-    """Kernels by entry."""
+    """Kernels by entry, and what they take the values of a paged table for."""
 
     name: str
     kernels: Mapping[str, Kernel]
+    cache: CacheType = "f32"
 
     def get(self, entry: str) -> Kernel | None:
         """The kernel of that entry, or None where the set has none."""

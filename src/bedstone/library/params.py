@@ -2,6 +2,7 @@
 
 from types import MappingProxyType
 
+from bedstone.library.coding import Coding
 from bedstone.library.kernel import Extent, Kernel, Param, Shared
 from bedstone.spec.dtype import DType, Format
 from bedstone.spec.manifest import BufferParam, Direction, ParamType, ScalarParam, StateParam
@@ -70,27 +71,29 @@ TABLE: Params = (*states("inout", "table"), *inputs("slot", "i32"))
 COLUMNS = ints("pitch column")
 
 
-def quantized(name: str) -> Params:
-    """A quantized activation read: codes, a scale a block, and a sum of codes a block."""
-    return (*inputs(f"{name}q", "i8"), *inputs(f"{name}s"), *inputs(f"{name}z", "i32"))
+def coded(name: str, coding: Coding) -> Params:
+    """A coded activation read: codes, and where they are scaled a scale and a sum a block."""
+    codes = inputs(f"{name}q", coding.dtype)
+    return codes + inputs(f"{name}s") + inputs(f"{name}z", "i32") if coding.scaled else codes
 
 
-def quantized_out(name: str) -> Params:
+def coded_out(name: str, coding: Coding) -> Params:
     """The same written."""
-    return (*outputs(f"{name}q", "i8"), *outputs(f"{name}s"), *outputs(f"{name}z", "i32"))
+    codes = outputs(f"{name}q", coding.dtype)
+    return codes + outputs(f"{name}s") + outputs(f"{name}z", "i32") if coding.scaled else codes
 
 
-def read_forms(fmt: Format) -> tuple[tuple[str, Params], ...]:
-    """How an activation `x` is read by a matrix: float32 rows, or codes where it is quantized."""
-    return (("", inputs("x")), ("_q", quantized("x")))[: 2 if fmt.quantized else 1]
+def read_forms(fmt: Format, coding: Coding) -> tuple[tuple[str, Params], ...]:
+    """How an activation `x` is read by a matrix: float32 rows, or codes where some product can."""
+    return (("", inputs("x")), ("_q", coded("x", coding)))[: 2 if fmt.name in coding.formats else 1]
 
 
-def write_forms(name: str = "y") -> tuple[tuple[str, Params], ...]:
-    """How an entry that can quantize what it makes writes it."""
+def write_forms(coding: Coding, name: str = "y") -> tuple[tuple[str, Params], ...]:
+    """How an entry that can code what it makes writes it."""
     return (
         ("", outputs(name)),
-        ("_q", quantized_out(name)),
-        ("_fq", outputs(name) + quantized_out(name)),
+        ("_q", coded_out(name, coding)),
+        ("_fq", outputs(name) + coded_out(name, coding)),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
+from bedstone.library.coding import Coding
 from bedstone.library.kernel import Extent, Kernel, Shared
 from bedstone.library.params import (
     EACH_ROW,
@@ -30,9 +31,9 @@ _TRANSPOSED = Shared(64 * 1024)
 """The sums of 64 rows."""
 
 
-def product_kernels(fmt: Format) -> Iterator[Kernel]:
+def product_kernels(fmt: Format, coding: Coding) -> Iterator[Kernel]:
     """The products of one format: looked up, of whole rows, gated, and of each head its own."""
-    for row in (*_embeds(fmt), *_linears(fmt), *_heads(fmt)):
+    for row in (*_embeds(fmt), *_linears(fmt, coding), *_heads(fmt, coding)):
         yield kernel(row, fmt)
 
 
@@ -42,13 +43,13 @@ def _embeds(fmt: Format) -> Iterator[Row]:
     yield f"embed_scaled_{fmt.name}", "embed.c", read + floats("by"), EACH_ROW, None
 
 
-def _linears(fmt: Format) -> Iterator[Row]:
-    for form, x in read_forms(fmt):
+def _linears(fmt: Format, coding: Coding) -> Iterator[Row]:
+    for form, x in read_forms(fmt, coding):
         for bias, rows in product(("", "_b"), ("", "_rows")):
             for count in (1, 2, 3):
                 yield _linear(fmt, (form, x), count, bias, rows)
         yield _linear(fmt, (form, x), 4, "", "")
-        for out, y in write_forms():
+        for out, y in write_forms(coding):
             params = x + inputs("wg wu", fmt.dtype) + y + ints("rows k n act")
             yield f"glu{form}_{fmt.name}{out}", "linear.c", params, (Extent("n", TILE),), SCRATCH
 
@@ -74,10 +75,10 @@ def _linear(fmt: Format, read: tuple[str, Params], count: int, bias: str, rows: 
     return f"{family}{form}_{fmt.name}{bias}{rows}", "linear.c", params, extents, SCRATCH
 
 
-def _heads(fmt: Format) -> Iterator[Row]:
+def _heads(fmt: Format, coding: Coding) -> Iterator[Row]:
     w, sizes = inputs("w", fmt.dtype), ints("rows heads k n") + window("x")
     grid = (Extent("heads"), Extent("n", TILE))
-    for (form, x), (out, y) in product(read_forms(fmt), write_forms()):
+    for (form, x), (out, y) in product(read_forms(fmt, coding), write_forms(coding)):
         yield f"hlinear{form}_{fmt.name}{out}", "hlinear.c", x + w + y + sizes, grid, SCRATCH
     params = inputs("x") + w + outputs("y") + sizes
     grid = (Extent("heads"), Extent("n", HEAD_COLUMNS))

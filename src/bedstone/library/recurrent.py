@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bedstone.library.coding import Coding
 from bedstone.library.kernel import Extent, Shared
 from bedstone.library.params import (
     EACH_ROW,
@@ -26,7 +27,7 @@ _TAPS = Shared(0, (("taps", 64),))
 """A vector of each tap, as wide as the widest set's."""
 
 
-def recurrent_rows() -> Iterator[Row]:
+def recurrent_rows(_: Coding) -> Iterator[Row]:
     """Decays, convolutions, and the gated delta rule."""
     a = inputs("a a_log dt") + outputs("y") + ints("rows heads") + window("a")
     yield "decay", "delta.c", a, EACH_ROW, None

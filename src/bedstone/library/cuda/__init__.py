@@ -1,0 +1,1 @@
+"""CUDA kernels of the library: how each entry of the catalog is launched on a GPU."""
