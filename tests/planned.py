@@ -23,12 +23,12 @@ def planned(
     sequences: int = 3,
 ) -> PlannedStep:
     """One form of a known model's step."""
-    options = Options(numerics, 4096, RULES if unfused else ())
+    options = Options(numerics, 4096, RULES if unfused else (), sequences)
     shape = shape_checkpoint(name, matrices)
-    return plan_step(shape, form, options, sequences=sequences, fuse_quant=not unfused)
+    return plan_step(shape, form, options, fuse_quant=not unfused)
 
 
 def surveyed(name: str, *forms: str, **options: object) -> Survey:
     """The survey of a known model."""
-    choices = Choices(Options(context=4096), forms or ("decode",), 3, **options)
+    choices = Choices(Options(context=4096, sequences=3), forms or ("decode",), **options)
     return survey(shape_checkpoint(name, "q4_0"), choices, MACHINE)

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from bedstone.build.identity import sources_digest
-from bedstone.build.request import Options, Request, read_package, served_context
+from bedstone.build.request import (
+    Options,
+    Request,
+    read_package,
+    served_context,
+    served_forms,
+)
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import CallerError, ManifestError, TargetError
 from bedstone.target.toolchain import Compiler
@@ -32,8 +38,8 @@ def test_the_same_request_has_the_same_package(request_):
 
 @pytest.mark.parametrize(
     "changed",
-    [Options("precise"), Options(context=64), Options(held=("glu",))],
-    ids=["numerics", "context", "held"],
+    [Options("precise"), Options(context=64), Options(held=("glu",)), Options(sequences=2)],
+    ids=["numerics", "context", "held", "sequences"],
 )
 def test_another_option_has_another_package(request_, changed):
     assert replace(request_, options=changed).cached(COMPILER) != request_.cached(COMPILER)
@@ -53,6 +59,17 @@ def test_a_reference_means_the_same_elsewhere(request_, checkpoint):
 def test_a_context_the_model_lacks(checkpoint, context):
     with pytest.raises(CallerError, match="1 to 8192"):
         served_context(checkpoint, Options(context=context))
+
+
+@pytest.mark.parametrize("sequences", [0, -1, 65])
+def test_a_number_of_sequences_no_step_decodes(sequences):
+    with pytest.raises(CallerError, match="1 to 64"):
+        served_forms(Options(sequences=sequences))
+
+
+def test_a_batch_is_a_form_of_several_sequences():
+    assert served_forms(Options()) == ("decode", "chunk")
+    assert served_forms(Options(sequences=64)) == ("decode", "chunk", "batch")
 
 
 def test_an_unknown_target_lists_the_known(request_):

@@ -60,9 +60,26 @@ def test_llama_takes_132_launches_a_token():
 
 
 def test_one_form_of_as_many_sequences_as_asked():
-    found = planned("--config", "smollm2-135m", "--form", "batch", "--batch", "3", *GIVEN)
+    found = planned("--config", "smollm2-135m", "--form", "batch", "--sequences", "3", *GIVEN)
     assert "decode" not in found
     assert found["batch"]["rows"] == 3
+
+
+def test_one_sequence_is_no_batch():
+    found = planned("--config", "smollm2-135m", "--sequences", "1", *GIVEN)
+    assert list(found)[-2:] == ["decode", "chunk"]
+
+
+def test_a_batch_of_64_launches_no_more_than_one_sequence():
+    batch, decode = (
+        planned("--config", "smollm2-135m", "--form", form, "--sequences", "64", *GIVEN)[form]
+        for form in ("batch", "decode")
+    )
+    assert batch["rows"] == 64
+    assert batch["per_layer"] <= decode["per_layer"] + 2, "products of 64 rows stay apart"
+    assert batch["fusions"]["rope_set"] == 64 * decode["fusions"]["rope_set"]
+    assert [miss["rule"] for miss in batch["misses"]] == ["gemv_parts"]
+    assert decode["bytes"] < batch["bytes"] < 64 * decode["bytes"]
 
 
 def test_costs_are_counted_where_asked():
@@ -131,6 +148,12 @@ def test_arithmetic_bounds_a_chunk_where_its_rate_is_given():
         (("--config", "smollm2-135m", "--at", "0"), "position 0: a sequence has positions 1 to"),
         (("--config", "smollm2-135m", "--at", "8193"), "has positions 1 to 8192"),
         (("--config", "smollm2-135m", "--context", "9000"), "serves 1 to 8192 positions"),
+        (("--config", "smollm2-135m", "--sequences", "0"), "sequences 0: a step decodes 1 to 64"),
+        (("--config", "smollm2-135m", "--sequences", "65"), "sequences 65: a step decodes 1 to 64"),
+        (
+            ("--config", "smollm2-135m", "--form", "batch", "--sequences", "1"),
+            "a batch is of several sequences, not of 1",
+        ),
         (("--config", "smollm2-135m", "--bandwidth", "0"), "`--bandwidth` is 0.0, expected"),
         (("--config", "smollm2-135m", "--compute", "nan"), "`--compute` is nan, expected"),
         (("no/such",), "checkpoint `no/such` does not exist"),

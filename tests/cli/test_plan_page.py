@@ -68,7 +68,7 @@ def browser(tmp_path_factory):
 def written(browser, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "step.html"
     command = ("plan", "--config", "qwen3-4b", "--format", "q4_0", "--bandwidth", "30")
-    assert bedstone(*command, "--batch", "2", "--html", path).code == 0
+    assert bedstone(*command, "--sequences", "2", "--html", path).code == 0
     return Page(browser, path)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from batches import require_same_together
 from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.names import expected_tensors, gguf_name
 from bedstone.checkpoint.reference import open_checkpoint
@@ -126,6 +127,21 @@ def test_rules_held_back_change_no_bit_of_codes_either(checkpoint, cache, tmp_pa
                 [sequence.feed(IDS[:9]), *(sequence.feed([t], "decode") for t in IDS[9:])]
             )
     np.testing.assert_array_equal(*logits)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numerics", ["precise", "quantized"])
+@pytest.mark.parametrize("many", [8, 9, 64])
+def test_a_batch_of_quantized_matrices_is_its_sequences(
+    checkpoint, cache, tmp_path, numerics, many
+):
+    """As many rows as a GEMV takes, one more, and the most there are."""
+    prompts = [(IDS * 3)[i % 12 : i % 12 + 1 + 5 * i % 24] for i in range(many)]
+    package = compiled(
+        str(checkpoint), tmp_path / "package", cache, numerics=numerics, sequences=many
+    )
+    with load(package.path, cache=cache, tokens=64 * many, sequences=many) as session:
+        require_same_together(session, prompts, steps=4)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bf16", "f16"])

@@ -329,12 +329,12 @@ def test_a_package_is_named_by_its_path_in_any_form(package, cache):
             assert Generator(session).prefill([7, 8]) == 15
 
 
-@pytest.mark.parametrize("field", ["context", "page"])
+@pytest.mark.parametrize("field", ["context", "sequences", "page"])
 def test_a_lock_with_no_room_is_no_lock(package, field):
     made = {
         "bedstone": "0.1.0", "checkpoint": "m", "identity": "", "target": "cpu",
-        "numerics": "precise", "context": 40, "page": PAGE, "compiler": "gcc", "sources": "",
-        "modules": {},
+        "numerics": "precise", "context": 40, "sequences": 1, "page": PAGE,
+        "compiler": "gcc", "sources": "", "modules": {},
     }  # fmt: skip
     (package / LOCK).write_text(json.dumps(made | {field: 0}))
     with pytest.raises(ManifestError, match=rf"no package lock: .* >= 1 .*`\$\.{field}`"):
@@ -350,7 +350,7 @@ def test_the_lock_says_which_checkpoint(package):
     lock = Lock(
         bedstone="0.1.0",
         checkpoint="pkg:m/f", identity="ab", target="cpu", numerics="precise", context=40,
-        page=PAGE, compiler="gcc", sources="cd", modules={},
+        sequences=1, page=PAGE, compiler="gcc", sources="cd", modules={},
     )  # fmt: skip
     (package / LOCK).write_bytes(emit_lock(lock))
     parts = read_package(package)

@@ -13,24 +13,26 @@ from bedstone.lane.schedule import Numerics, Schedule
 from bedstone.target.cache import user_cache
 
 
-def compile(  # noqa: A001  (the public name of DESIGN's API; nothing here needs the built-in)
+def compile(  # noqa: A001, PLR0913  (the public name of DESIGN's API, its options are keywords)
     checkpoint: str | Path,
     *,
     out: str | Path,
     target: str = "auto",
     numerics: Numerics = "quantized",
     context: int | None = None,
+    sequences: int = 1,
     cache: str | Path | None = None,
 ) -> Package:
     """Compile a checkpoint for a target into the directory `out`.
 
     `checkpoint` is a directory, a `.gguf` file or `pkg:PACKAGE/FILE`. `context` is the most
-    positions a sequence may reach; None takes the model's own. Any fault is a `BedstoneError`.
+    positions a sequence may reach; None takes the model's own. More than one of `sequences` adds a
+    step that decodes up to so many at once. Any fault is a `BedstoneError`.
     """
     opened = open_checkpoint(str(checkpoint))
     try:
         kept = Path(cache) if cache is not None else user_cache()
-        request = Request(opened, Options(numerics, context), kept, target)
+        request = Request(opened, Options(numerics, context, sequences=sequences), kept, target)
         return compile_checkpoint(request, Path(out), lambda _: None)
     finally:
         opened.close()
@@ -42,15 +44,18 @@ def plan(
     form: FormName = "decode",
     numerics: Numerics = "quantized",
     held: tuple[str, ...] = (),
+    sequences: int = 8,
 ) -> Schedule:
     """The schedule of one form of a checkpoint's step; `held` names rules to hold back.
 
-    Raises `CallerError`: there is no such form.
+    A batch is of `sequences`, two at least.
+
+    Raises `CallerError`: there is no such form, or step of so many sequences.
     """
     if form not in get_args(FormName):
         raise CallerError(f"no form `{form}`: expected one of {', '.join(get_args(FormName))}")
     opened = open_checkpoint(str(checkpoint))
     try:
-        return plan_form(opened, form, Options(numerics, held=held))
+        return plan_form(opened, form, Options(numerics, held=held, sequences=sequences))
     finally:
         opened.close()

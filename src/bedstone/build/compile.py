@@ -61,7 +61,7 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     files = {
         MANIFEST: serialize(manifest).encode(),
         TOKENIZER: request.checkpoint.tokenizer.to_json().encode(),
-        PLAN: emit_json({"decode": report(forms.decode), "chunk": report(forms.chunk)}),
+        PLAN: emit_json({name: report(schedule) for name, schedule in forms.each()}),
         TARGET: emit_json(target),
         LOCK: emit_lock(lock),
         **{
@@ -108,6 +108,7 @@ def _lock(request: Request, target: str, manifest: Manifest, compiler: Compiler)
         target=target,
         numerics=request.options.numerics,
         context=served_context(request.checkpoint, request.options),
+        sequences=request.options.sequences,
         page=PAGE,
         compiler=compiler.identity,
         sources=sources_digest(),

@@ -6,7 +6,7 @@ positions and slots that the step before left on the device. `derive` casts the 
 kernels read as f32; `rotations` fills the rope tables once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ from bedstone.build.protocol import (
 )
 from bedstone.build.weights import WeightTable
 from bedstone.errors import CallerError
-from bedstone.graph.step import RopeTable, Table
+from bedstone.graph.step import FormName, RopeTable, Table
 from bedstone.lane.entries import entry
 from bedstone.lane.schedule import Schedule
 from bedstone.library.kernel import Kernel, KernelSet
@@ -62,6 +62,13 @@ class Forms:
     decode: Schedule
     chunk: Schedule
     batch: Schedule | None = None
+
+    def each(self) -> Iterator[tuple[FormName, Schedule]]:
+        """The forms there are, by name."""
+        yield "decode", self.decode
+        yield "chunk", self.chunk
+        if self.batch is not None:
+            yield "batch", self.batch
 
 
 @dataclass(frozen=True, slots=True)

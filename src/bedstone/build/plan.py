@@ -1,7 +1,7 @@
 """From an open checkpoint to schedules and a manifest: the pure half of a compile."""
 
 from bedstone.build.emit import Emission, Forms, Naming, emit
-from bedstone.build.request import Options, served_context
+from bedstone.build.request import Options, served_context, served_forms
 from bedstone.build.segments import segments
 from bedstone.build.step import plan_step
 from bedstone.checkpoint.checkpoint import Checkpoint
@@ -13,17 +13,13 @@ from bedstone.spec.manifest import Segment
 
 def plan_form(checkpoint: Checkpoint, form: FormName, options: Options) -> Schedule:
     """The schedule of one form of the checkpoint's step."""
-    return plan_step(checkpoint, form, options, sequences=options.sequences).schedule
+    return plan_step(checkpoint, form, options).schedule
 
 
 def plan_manifest(checkpoint: Checkpoint, options: Options) -> tuple[Forms, Emission]:
     """Every form's schedule, and the manifest they become."""
-    many = options.sequences > 1
-    forms = Forms(
-        decode=plan_form(checkpoint, "decode", options),
-        chunk=plan_form(checkpoint, "chunk", options),
-        batch=plan_form(checkpoint, "batch", options) if many else None,
-    )
+    planned = {form: plan_form(checkpoint, form, options) for form in served_forms(options)}
+    forms = Forms(**planned)
     consts = {*forms.chunk.consts, *forms.decode.consts}
     naming = Naming(
         model=checkpoint.config.name,

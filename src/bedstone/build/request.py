@@ -13,6 +13,7 @@ from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import PACKAGE_PREFIX
 from bedstone.checkpoint.shapes import Shape
 from bedstone.errors import CallerError
+from bedstone.graph.step import FormName
 from bedstone.spec.file import read_bounded
 from bedstone.spec.package import LOCK, Lock, parse_lock
 from bedstone.target.cpu import choose, read_features
@@ -23,13 +24,16 @@ from bedstone.target.toolchain import Compiler
 MOST_CONTEXT = 32768
 """Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
 
+MOST_SEQUENCES = 64
+"""Sequences that one step decodes: a plan grows with each, and a kernel takes a row of each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a caller chooses: how products are computed, and how many positions are served.
 
     `context` None takes the checkpoint's own, at most `MOST_CONTEXT`; `held` names rules of the
-    lane to hold back. More than one of `sequences` adds a program that decodes so many at once.
+    lane to hold back. More than one of `sequences` adds a step that decodes up to so many at once.
     """
 
     numerics: Literal["precise", "quantized"] = "quantized"
@@ -99,6 +103,16 @@ def served_context(shape: Shape, options: Options) -> int:
             f"context {options.context}: `{shape.reference}` serves 1 to {most} positions"
         )
     return options.context
+
+
+def served_forms(options: Options) -> tuple[FormName, ...]:
+    """The forms of a step: a batch only of several sequences.
+
+    Raises `CallerError`: no step decodes as many.
+    """
+    if not 1 <= options.sequences <= MOST_SEQUENCES:
+        raise CallerError(f"sequences {options.sequences}: a step decodes 1 to {MOST_SEQUENCES}")
+    return ("decode", "chunk", "batch") if options.sequences > 1 else ("decode", "chunk")
 
 
 def is_package(directory: Path) -> bool:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
-from bedstone.build.request import Options, served_context
+from bedstone.build.request import Options, served_context, served_forms
 from bedstone.checkpoint.shapes import Shape
+from bedstone.errors import CallerError
 from bedstone.graph.step import FormName, StepGraph
 from bedstone.lane.cpu import CpuShim
 from bedstone.lane.facts import Knobs
@@ -22,13 +23,15 @@ class PlannedStep:
 
 
 def plan_step(
-    shape: Shape, form: FormName, options: Options, *, sequences: int = 1, fuse_quant: bool = True
+    shape: Shape, form: FormName, options: Options, *, fuse_quant: bool = True
 ) -> PlannedStep:
-    """Plan one form; a batch takes a row of each of `sequences`.
+    """Plan one form; one that such a step does not have is a `CallerError`.
 
     Without `fuse_quant` no launch writes the quantized form of its result: quantizes stand apart.
     """
-    graph = form_graph(shape, form, served_context(shape, options), sequences)
+    if form not in served_forms(options):
+        raise CallerError(f"a batch is of several sequences, not of {options.sequences}")
+    graph = form_graph(shape, form, served_context(shape, options), options.sequences)
     schedule = lower(
         graph,
         numerics=options.numerics,

@@ -18,13 +18,12 @@ from bedstone.target.bandwidth import Bandwidth
 class Choices:
     """What to plan and where to count it.
 
-    `at` is the position of a step's last row, None half of the context. `sequences` are those of a
-    batch. `fuse_quant` lets launches quantize what they make.
+    `at` is the position of a step's last row, None half of the context. `fuse_quant` lets launches
+    quantize what they make.
     """
 
     options: Options
     forms: Sequence[FormName]
-    sequences: int
     at: int | None = None
     fuse_quant: bool = True
 
@@ -74,13 +73,7 @@ def survey(shape: Shape, choices: Choices, machine: Machine) -> Survey:
     if not 1 <= at <= context:
         raise CallerError(f"position {at}: a sequence has positions 1 to {context}")
     steps = {
-        form: plan_step(
-            shape,
-            form,
-            choices.options,
-            sequences=choices.sequences,
-            fuse_quant=choices.fuse_quant,
-        )
+        form: plan_step(shape, form, choices.options, fuse_quant=choices.fuse_quant)
         for form in choices.forms
     }
     summaries = {form: summarize(step, at) for form, step in steps.items()}

@@ -13,6 +13,7 @@ from bedstone.cli.options import (
     ContextOption,
     Numerics,
     NumericsOption,
+    SequencesOption,
     TargetOption,
 )
 from bedstone.cli.progress import Stages
@@ -27,6 +28,7 @@ def command(
     numerics: NumericsOption = Numerics.quantized,
     target: TargetOption = "auto",
     context: ContextOption = None,
+    sequences: SequencesOption = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Compile a checkpoint for this machine: manifest, kernels, plan and lock in one directory."""
@@ -35,7 +37,8 @@ def command(
     from bedstone.checkpoint.reference import open_checkpoint
 
     opened = open_checkpoint(checkpoint)
-    request = Request(opened, Options(numerics.value, context), cache_directory(), target)
+    options = Options(numerics.value, context, sequences=sequences)
+    request = Request(opened, options, cache_directory(), target)
     with Stages() as stages:
         package = compile_checkpoint(request, out, stages.begin)
     served = read_target(package.path)
@@ -52,6 +55,7 @@ def command(
                 "kernel_set": served.kernel_set,
                 "numerics": package.lock.numerics,
                 "context": package.lock.context,
+                "sequences": package.lock.sequences,
                 "modules": package.lock.modules,
                 "seconds": stages.seconds,
             }

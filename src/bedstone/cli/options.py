@@ -24,6 +24,10 @@ NumericsOption = Annotated[
     Numerics,
     typer.Option(help="precise: float32 activations; quantized: int8 where the matrix is."),
 ]
+SequencesOption = Annotated[
+    int,
+    typer.Option(metavar="N", help="Most sequences that one step decodes, 1 to 64."),
+]
 TargetOption = Annotated[
     str,
     typer.Option(

@@ -2,14 +2,13 @@
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from bedstone.cli.document import JsonOption, print_json
-from bedstone.cli.options import ContextOption, Numerics, NumericsOption
+from bedstone.cli.options import ContextOption, Numerics, NumericsOption, SequencesOption
 from bedstone.cli.plan_options import (
     AtOption,
     BandwidthOption,
-    BatchOption,
     ComputeOption,
     ConfigOption,
     FormatOption,
@@ -20,7 +19,6 @@ from bedstone.cli.plan_options import (
     UnfusedOption,
 )
 from bedstone.errors import CallerError
-from bedstone.graph.step import FormName
 from bedstone.spec.dtype import FormatName
 
 if TYPE_CHECKING:
@@ -33,7 +31,7 @@ def command(
     config: ConfigOption = None,
     format_: FormatOption = "bf16",
     form: FormOption = "all",
-    batch: BatchOption = 8,
+    sequences: SequencesOption = 8,
     numerics: NumericsOption = Numerics.quantized,
     context: ContextOption = None,
     at: AtOption = None,
@@ -45,15 +43,15 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a model's step becomes: launches, fusions and misses, bytes moved, memory."""
-    from bedstone.build.request import Options
+    from bedstone.build.request import Options, served_forms
     from bedstone.build.survey import Choices, Machine
     from bedstone.cli.plan_text import survey_text
     from bedstone.lane.plan import RULES
 
     rules = RULES if unfused else tuple(filter(None, held.split(",")))
-    forms: tuple[FormName, ...] = get_args(FormName) if form == "all" else (form,)
-    options = Options(numerics.value, context, rules)
-    choices = Choices(options, forms, batch, at, fuse_quant=not unfused)
+    options = Options(numerics.value, context, rules, sequences)
+    forms = served_forms(options) if form == "all" else (form,)
+    choices = Choices(options, forms, at, fuse_quant=not unfused)
     machine = Machine(_bandwidth(bandwidth), _rate("--compute", compute, 1e12))
     found = _survey(checkpoint, config, format_, choices, machine)
     if html is not None:

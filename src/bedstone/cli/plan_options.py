@@ -8,9 +8,6 @@ import typer
 from bedstone.graph.step import FormName
 from bedstone.spec.dtype import FormatName
 
-MOST_SEQUENCES = 64
-"""The most sequences a batch step is planned for."""
-
 PlannedArgument = Annotated[
     str | None,
     typer.Argument(
@@ -26,9 +23,6 @@ FormatOption = Annotated[
     FormatName, typer.Option("--format", help="How the matrices of a --config are held.")
 ]
 FormOption = Annotated[Literal["all", FormName], typer.Option(help="Which form of the step.")]
-BatchOption = Annotated[
-    int, typer.Option(min=1, max=MOST_SEQUENCES, metavar="N", help="Sequences of a batch.")
-]
 AtOption = Annotated[
     int | None, typer.Option(metavar="N", help="The position to count bytes at; half the context.")
 ]

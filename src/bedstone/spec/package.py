@@ -22,8 +22,9 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `bedstone` is the version that compiled it. `checkpoint` is the reference as given, resolved to
     an absolute path unless it names an installed package; `identity` the sha256 its headers had;
-    `context` the most positions of a sequence and `page` the tokens of a page; `sources` the sha256
-    over Bedstone's own code and kernels; `modules` the sha256 of each module's file.
+    `context` the most positions of a sequence, `sequences` the most that a step decodes and `page`
+    the tokens of a page; `sources` the sha256 over Bedstone's own code and kernels; `modules` the
+    sha256 of each module's file.
     """
 
     bedstone: str
@@ -32,6 +33,7 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: str
     numerics: str
     context: Annotated[int, msgspec.Meta(ge=1)]
+    sequences: Annotated[int, msgspec.Meta(ge=1)]
     page: Annotated[int, msgspec.Meta(ge=1)]
     compiler: str
     sources: str
