@@ -3,8 +3,8 @@
 import errno
 import os
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bedstone.errors import CallerError
@@ -33,19 +33,27 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
 
 
 def _require_replaceable(out: Path, owned: str) -> None:
-    marker = out / owned
-    # looked for again at the end: another process may be replacing the directory meanwhile
-    if marker.exists() or not out.exists() or (out.is_dir() and not _holds_any(out)):
+    try:
+        with _opened(out) as directory:
+            names = os.listdir(directory)
+            # one that has gone meanwhile was replaced by a process that had looked too
+            stays = os.path.samestat(os.fstat(directory), os.stat(out))
+    except FileNotFoundError:
         return
-    if not marker.exists():
+    except NotADirectoryError:
+        names, stays = [out.name], True
+    if names and owned not in names and stays:
         raise CallerError(f"`{out}` exists and is no package: choose another directory")
 
 
-def _holds_any(directory: Path) -> bool:
+@contextmanager
+def _opened(directory: Path) -> Iterator[int]:
+    """The directory itself, whatever comes to stand in its place."""
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        return any(directory.iterdir())
-    except FileNotFoundError:
-        return False
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def _swap(made: Path, out: Path, old: Path) -> None:
