@@ -45,7 +45,7 @@ def test_a_list_says_what_runs_here_and_why_not():
     assert [name for name, row in rows.items() if row["auto"]] == ["cpu-x86-64-v3"]
     assert rows["hopper"]["why"] == GPU
     assert "`avx512f`" in rows["cpu-x86-64-v4"]["why"]
-    assert rows["gb10"]["inherits"] == "hopper"
+    assert rows["gb10"]["inherits"] == "cuda-generic"
     lines = bedstone("target", "list").out.splitlines()
     assert len(lines) == len(rows) + 1
     assert any("cpu-x86-64-v3" in line and "auto takes it" in line for line in lines)

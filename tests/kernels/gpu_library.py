@@ -1,0 +1,237 @@
+"""Calls CUDA kernels as a manifest's launch would, with poison around and inside outputs."""
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from bedstone.library.cuda.catalog import cuda_kernels
+from bedstone.library.kernel import CacheType, Kernel
+from bedstone.runtime.cuda.bindings import open_driver
+from bedstone.spec.manifest import BytesParam, ScalarParam, StateParam
+from bedstone.target.hardware import read_sets
+from bedstone.target.nvrtc import compile_cubins, find_nvrtc
+from bedstone.target.sources import read_sources
+from bedstone.target.toolchain import Unit
+from kernels.harness import DTYPES, GUARD, extent, shared_bytes
+
+MOST_SHARED = 227 * 1024
+DIRTY_BLOCKS = 528
+"""Enough to come by every multiprocessor."""
+
+CODE_PIECES = frozenset({"xs", "xz", "ys", "yz", "zs", "zz"})
+"""Parameters of codes that have scales: these have none."""
+
+CACHES: dict[CacheType, type] = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}
+
+_DIRTY = """
+extern "C" __global__ void dirty(int bytes) {
+    extern __shared__ unsigned char memory[];
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) memory[i] = 0xFF;
+}
+"""
+
+
+@dataclass
+class Placed:
+    """An argument's array and its bytes on the device, guards around them."""
+
+    array: np.ndarray
+    address: int
+    skew: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes + self.skew + 2 * GUARD
+
+    def image(self) -> bytes:
+        guard = b"\xa5" * GUARD
+        return guard + b"\xa5" * self.skew + np.ascontiguousarray(self.array).tobytes() + guard
+
+
+@dataclass
+class GpuLibrary:
+    """The CUDA kernels of one hardware set, compiled for it and run on GPU 0."""
+
+    hardware: str
+    cache: Path
+    tables: CacheType = "f32"
+    loaded: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.driver = open_driver(0)
+        self.stream = self.driver.stream()
+        self.kernels = cuda_kernels(self.tables)
+        self.api = ctypes.CDLL("libcuda.so.1")
+        source = self.cache / "dirty.cu"
+        source.write_text(_DIRTY)
+        (module,) = self._load([Unit((source,))])
+        self.dirty = self._function(module, "dirty", MOST_SHARED)
+
+    def call(self, entry: str, **args: np.ndarray | float) -> None:
+        """Run an entry on shared memory that holds what another kernel left there.
+
+        One array given for two parameters is one piece of memory. Parts of wider tensors start off
+        the multiples of 16 bytes that whole buffers start at.
+        """
+        kernel = self._kernel(entry, args)
+        words, placed = self._place(kernel, args)
+        self._launch(self.dirty, (DIRTY_BLOCKS, 1, 1), (256, 1, 1), MOST_SHARED, [MOST_SHARED])
+        shared = shared_bytes(kernel.shared, args)
+        function = self._function(self._module(kernel), entry, shared, kernel)
+        grid = tuple(extent(e, args) for e in kernel.grid)
+        if all(grid):
+            self._launch(function, grid, kernel.block, shared, words, kernel)
+        self.driver.sync(self.stream)
+        for each in placed:
+            self._take(each, entry)
+
+    def _kernel(self, entry: str, args: Mapping[str, object]) -> Kernel:
+        kernel = self.kernels.get(entry)
+        if kernel is None:
+            pytest.skip(f"`{entry}` has no CUDA kernel")
+        names = {p.name for p in kernel.params}
+        if args.keys() - names <= CODE_PIECES and args.keys() != names:
+            pytest.skip("codes of this device have no scales")
+        assert names == args.keys(), (entry, args.keys())
+        return kernel
+
+    def _module(self, kernel: Kernel) -> int:
+        """The kernel's module; all of one source are compiled at once, side by side."""
+        if kernel.module not in self.loaded:
+            same = [k for k in self.kernels.kernels.values() if k.source == kernel.source]
+            modules = {k.module: k for k in same}
+            sources = read_sources(read_sets()[self.hardware])
+            units = [sources.unit(k.source, k.defines) for k in modules.values()]
+            self.loaded |= dict(zip(modules, self._load(units), strict=True))
+        return self.loaded[kernel.module]
+
+    def _load(self, units: list[Unit]) -> list[int]:
+        arch = read_sets()[self.hardware].arch
+        paths = compile_cubins(units, arch, cache=self.cache, nvrtc=find_nvrtc())
+        return [self.driver.load(path.read_bytes()) for path in paths]
+
+    def _function(
+        self, module: int, entry: str, shared: int, kernel: Kernel | None = None
+    ) -> ctypes.c_void_p:
+        function = ctypes.c_void_p()
+        handle = ctypes.c_void_p(module)
+        self._require(
+            self.api.cuModuleGetFunction(ctypes.byref(function), handle, entry.encode()), entry
+        )
+        if kernel is not None:
+            self._require_parameters(function, kernel)
+        most_dynamic, nonportable = 8, 9
+        for attribute, value in ((most_dynamic, shared), (nonportable, 1)):
+            self._require(self.api.cuFuncSetAttribute(function, attribute, value), entry)
+        return function
+
+    def _require_parameters(self, function: ctypes.c_void_p, kernel: Kernel) -> None:
+        """The driver's sizes of the parameters are the catalog's."""
+        sizes = []
+        offset, size = ctypes.c_size_t(), ctypes.c_size_t()
+        while not self.api.cuFuncGetParamInfo(
+            function, ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)
+        ):
+            sizes.append(size.value)
+        assert sizes == [_bytes_of(param.type) for param in kernel.params], kernel.entry
+
+    def _place(
+        self, kernel: Kernel, args: Mapping[str, np.ndarray | float]
+    ) -> tuple[list, list[Placed]]:
+        words: list = []
+        placed: list[Placed] = []
+        for param in kernel.params:
+            value = args[param.name]
+            if isinstance(param.type, ScalarParam):
+                kind = {"i32": ctypes.c_int32, "f32": ctypes.c_float}[param.type.type]
+                words.append(kind(value))
+                continue
+            assert isinstance(value, np.ndarray), param
+            if isinstance(param.type, BytesParam):
+                words.append((ctypes.c_char * param.type.size).from_buffer_copy(value.tobytes()))
+                continue
+            if not isinstance(param.type, StateParam):
+                assert value.dtype == DTYPES[param.type.dtype], (kernel.entry, param.name)
+            found = next((each for each in placed if each.array is value), None)
+            if found is None:
+                skew = value.itemsize if f"{param.name}_unit" in args else 0
+                found = self._put(value, skew)
+                placed.append(found)
+            words.append(ctypes.c_uint64(found.address + GUARD + found.skew))
+        return words, placed
+
+    def _put(self, array: np.ndarray, skew: int) -> Placed:
+        placed = Placed(array, 0, skew)
+        placed.address = self.driver.alloc(placed.nbytes)
+        image = placed.image()
+        held = ctypes.create_string_buffer(image, len(image))
+        self.driver.copy_in(placed.address, ctypes.addressof(held), len(image), self.stream)
+        self.driver.sync(self.stream)
+        return placed
+
+    def _take(self, placed: Placed, entry: str) -> None:
+        held = ctypes.create_string_buffer(placed.nbytes)
+        address = ctypes.addressof(held)
+        self.driver.copy_out(address, placed.address, placed.nbytes, self.stream)
+        self.driver.sync(self.stream)
+        self.driver.free(placed.address)
+        start = GUARD + placed.skew
+        end = start + placed.array.nbytes
+        assert held.raw[:start] == b"\xa5" * start, f"{entry} wrote before a buffer"
+        assert held.raw[end:] == b"\xa5" * GUARD, f"{entry} wrote behind a buffer"
+        made = np.frombuffer(held.raw[start:end], placed.array.dtype)
+        placed.array[...] = made.reshape(placed.array.shape)
+
+    def _launch(
+        self, function: ctypes.c_void_p, grid: tuple, block: tuple, shared: int, words: list,
+        kernel: Kernel | None = None,
+    ) -> None:  # fmt: skip
+        values = [ctypes.c_int32(w) if isinstance(w, int) else w for w in words]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+        config = _Config(*grid, *block, shared, ctypes.c_void_p(self.stream), None, 0)
+        attributes = _attributes(kernel)
+        if attributes:
+            config.attributes = ctypes.cast(attributes, ctypes.c_void_p)
+            config.count = len(attributes)
+        status = self.api.cuLaunchKernelEx(ctypes.byref(config), function, pointers, None)
+        self._require(status, str(kernel and kernel.entry))
+
+    def _require(self, status: int, what: str) -> None:
+        assert status == 0, f"the driver answers {status} to `{what}`"
+
+
+class _Attribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("value", ctypes.c_uint32 * 16))
+
+
+class _Config(ctypes.Structure):
+    _fields_ = (
+        *((f"grid{axis}", ctypes.c_uint) for axis in "xyz"),
+        *((f"block{axis}", ctypes.c_uint) for axis in "xyz"),
+        ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.c_void_p),
+        ("count", ctypes.c_uint),
+    )
+
+
+def _attributes(kernel: Kernel | None) -> ctypes.Array | None:
+    """The cluster's shape, and that the launch may begin before the one ahead of it has ended."""
+    cluster_dimension, serialization = 4, 6
+    found = []
+    if kernel is not None and kernel.cluster is not None:
+        found.append(_Attribute(cluster_dimension, 0, (*kernel.cluster,)))
+    if kernel is not None and kernel.pdl:
+        found.append(_Attribute(serialization, 0, (1,)))
+    return (_Attribute * len(found))(*found) if found else None
+
+
+def _bytes_of(kind: object) -> int:
+    if isinstance(kind, BytesParam):
+        return kind.size
+    return 4 if isinstance(kind, ScalarParam) else 8
