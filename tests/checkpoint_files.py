@@ -1,6 +1,8 @@
 """Small checkpoints written byte by byte, for the tests of the readers."""
 
 import json
+import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,8 +11,10 @@ from typing import Any
 import gguf
 import numpy as np
 
+from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.hf_config import parse_hf_config
 from bedstone.checkpoint.names import expected_tensors, gguf_name
+from bedstone.spec.dtype import FORMATS, FormatName
 
 LLAMA: dict[str, Any] = {
     "architectures": ["LlamaForCausalLM"],
@@ -24,6 +28,9 @@ LLAMA: dict[str, Any] = {
     "max_position_embeddings": 32,
     "tie_word_embeddings": True,
 }
+
+ALIGNMENT = 32
+"""Of a tensor in a GGUF file, in bytes."""
 
 Entry = tuple[str, Sequence[int], bytes]
 
@@ -100,6 +107,45 @@ def write_gguf(
     Tensors that are bytes of a quantized format say which in `held`.
     """
     writer = gguf.GGUFWriter(path, arch)
+    _add_fields(writer, fields)
+    for name, tensor in (llama_gguf_tensors() if tensors is None else tensors).items():
+        kind = gguf.GGMLQuantizationType[held[name].upper()] if name in held else None
+        writer.add_tensor(name, tensor, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def write_hollow_gguf(
+    path: Path, fields: Mapping[str, Any], matrices: FormatName, arch: str
+) -> Path:
+    """A GGUF file of any size that takes no room: the tensors of the model are holes in it.
+
+    Its matrices are in one format; the output shares the embedding.
+    """
+    writer = gguf.GGUFWriter(path, arch)
+    _add_fields(writer, fields)
+    config = parse_gguf_config({"general.architecture": arch, **fields}, [], path.name, path.stem)
+    for name, shape in expected_tensors(config).items():
+        held = matrices if len(shape) > 1 else "f32"
+        row_bytes = FORMATS[held].row_bytes(shape[-1])
+        sizes, dtype = ((*shape[:-1], row_bytes), np.uint8) if len(shape) > 1 else (shape, "<f4")
+        kind = gguf.GGMLQuantizationType[held.upper()]
+        nbytes = math.prod(shape[:-1]) * row_bytes
+        writer.add_tensor_info(gguf_name(name), sizes, np.dtype(dtype), nbytes, raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_ti_data_to_file()
+    writer.close()
+    held_in = sum(-(-info.nbytes // ALIGNMENT) * ALIGNMENT for info in writer.tensors[0].values())
+    start = -(-path.stat().st_size // ALIGNMENT) * ALIGNMENT
+    os.truncate(path, start + held_in)
+    return path
+
+
+def _add_fields(writer: gguf.GGUFWriter, fields: Mapping[str, Any]) -> None:
     for key, value in fields.items():
         match value:
             case bool():
@@ -112,11 +158,3 @@ def write_gguf(
                 writer.add_string(key, value)
             case _:
                 writer.add_array(key, value)
-    for name, tensor in (llama_gguf_tensors() if tensors is None else tensors).items():
-        kind = gguf.GGMLQuantizationType[held[name].upper()] if name in held else None
-        writer.add_tensor(name, tensor, raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path

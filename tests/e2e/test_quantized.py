@@ -17,7 +17,7 @@ from bedstone.runtime.load import load
 from bedstone.spec.dtype import FORMATS
 from checkpoint_files import write_gguf
 from kernels.reference import HALVES
-from letters import LETTERS, write_tokenizer
+from letters import GGUF_LETTERS, write_tokenizer
 from packages import Fed, compiled
 from tiny_models import IDS, write_tiny
 
@@ -35,12 +35,6 @@ SIZES = {
     "expert_count": 6,
     "expert_used_count": 3,
     "expert_feed_forward_length": 256,
-}
-TOKENIZER = {
-    "tokenizer.ggml.model": "gpt2",
-    "tokenizer.ggml.pre": "gpt-2",
-    "tokenizer.ggml.tokens": [*LETTERS, "ab"],
-    "tokenizer.ggml.merges": ["a b"],
 }
 SHARED = {"expert_shared_feed_forward_length": 512}
 
@@ -69,9 +63,12 @@ def quantized(held: str, shape: tuple[int, ...], rng: np.random.Generator) -> np
 def checkpoint(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     arch, own, formats = MIXTURES[request.param]
     rng = np.random.default_rng(len(arch))
-    fields = {f"{arch}.{key}": value for key, value in (SIZES | own).items()} | TOKENIZER
+    fields = {f"{arch}.{key}": value for key, value in (SIZES | own).items()} | GGUF_LETTERS
     config = parse_gguf_config(
-        {"general.architecture": arch, "tokenizer.ggml.tokens": TOKENIZER["tokenizer.ggml.tokens"]}
+        {
+            "general.architecture": arch,
+            "tokenizer.ggml.tokens": GGUF_LETTERS["tokenizer.ggml.tokens"],
+        }
         | {key: value for key, value in fields.items() if key.startswith(arch)}
         | {f"{arch}.vocab_size": 62},
         ["output.weight"],
