@@ -82,7 +82,7 @@ class GpuLibrary:
         words, placed = self._place(kernel, args)
         self._launch(self.dirty, (DIRTY_BLOCKS, 1, 1), (256, 1, 1), MOST_SHARED, [MOST_SHARED])
         shared = shared_bytes(kernel.shared, args)
-        function = self._function(self._module(kernel), entry, shared, kernel)
+        function = self._function(self._module(kernel), kernel.entry, shared, kernel)
         grid = tuple(extent(e, args) for e in kernel.grid)
         if all(grid):
             self._launch(function, grid, kernel.block, shared, words, kernel)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bedstone.spec.dtype import FORMATS, DType, FormatName
+from bedstone.spec.dtype import DTYPE_BYTES, FORMATS, DType, FormatName
 
 GEMV_ROWS = 8
 """The most rows a GEMV launch multiplies: one accumulator a row is held in registers."""
@@ -10,25 +10,30 @@ GEMV_ROWS = 8
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """A code of `dtype` for each value, with a scale (f32) and a sum (i32) for each `block` codes.
+    """A code of `dtype` for each value, rows of whole blocks of `block` codes.
 
-    Codes that stand for themselves have neither: their `block` is 1. Products of more than `above`
-    rows by a matrix of one of `formats` can read it.
+    Where it is `scaled` each block has a scale (f32) and the sum of its codes (i32). Products of
+    more than `above` rows by a matrix of one of `formats` can read it.
     """
 
     dtype: DType
     block: int
+    scaled: bool
     formats: frozenset[FormatName]
     above: int = 0
 
     @property
-    def scaled(self) -> bool:
-        """Whether codes mean something only beside their scales."""
-        return self.block > 1
+    def code_bytes(self) -> int:
+        """The bytes of a code."""
+        return DTYPE_BYTES[self.dtype]
+
+    def whole(self, *sizes: int) -> bool:
+        """Whether offsets and widths, in values, are those of whole blocks."""
+        return all(size % self.block == 0 for size in sizes)
 
 
-INT8 = Coding("i8", 32, frozenset(name for name, fmt in FORMATS.items() if fmt.quantized))
+INT8 = Coding("i8", 32, True, frozenset(name for name, fmt in FORMATS.items() if fmt.quantized))  # noqa: FBT003 - a row
 """For integer dot products: a block's 32 products are summed exactly."""
 
-BF16 = Coding("bf16", 1, frozenset(FORMATS) - {"f32"}, above=GEMV_ROWS)
-"""For matrix units, which only pay with rows enough to fill them."""
+BF16 = Coding("bf16", 8, False, frozenset(FORMATS) - {"f32"}, above=GEMV_ROWS)  # noqa: FBT003 - a row
+"""For matrix units, which only pay with rows enough to fill them; a block is 16 bytes."""

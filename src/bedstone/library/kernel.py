@@ -1,7 +1,7 @@
 """What the compiler must know of a kernel to launch it: parameters, geometry and where it lies."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from bedstone.spec.manifest import ParamType
@@ -39,7 +39,8 @@ class Shared:
 class Geometry:
     """How a kernel of a GPU is launched, missing grid extents being 1, and what it takes of one.
 
-    `source` is the file it is compiled from, where that is not called as the CPU's.
+    `source` is the file it is compiled from, where that is not called as the CPU's; `function` what
+    it is called there, where its entry's name is taken.
     """
 
     block: tuple[int, int, int]
@@ -47,6 +48,23 @@ class Geometry:
     shared: Shared | None = None
     cluster: tuple[int, int, int] | None = None
     source: str | None = None
+    function: str | None = None
+
+
+Suits = Callable[[Mapping[str, int], CacheType], bool]
+"""Whether a kernel is the one for a launch of these sizes, each the most it can be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Another kernel, by the suffix of its name, for launches that it suits.
+
+    It takes the parameters of each entry that `pattern` matches and computes the same.
+    """
+
+    pattern: str
+    suffix: str
+    suits: Suits
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +94,21 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class KernelSet:
-    """Kernels by entry, and what they take the values of a paged table for."""
+    """Kernels by entry, and what they take the values of a paged table for.
+
+    `variants` names, for an entry, kernels to take in its place: the first that suits.
+    """
 
     name: str
     kernels: Mapping[str, Kernel]
     cache: CacheType = "f32"
+    variants: Mapping[str, tuple[tuple[str, Suits], ...]] = field(default_factory=dict)
 
     def get(self, entry: str) -> Kernel | None:
         """The kernel of that entry, or None where the set has none."""
         return self.kernels.get(entry)
+
+    def suited(self, entry: str, sizes: Mapping[str, int]) -> Kernel | None:
+        """The kernel for a launch of that entry, whose integers are `sizes` at most."""
+        found = (name for name, suits in self.variants.get(entry, ()) if suits(sizes, self.cache))
+        return self.kernels.get(next(found, entry))

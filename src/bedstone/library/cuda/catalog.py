@@ -1,8 +1,10 @@
 """The CUDA kernels: the entries of the CPU catalog with activations coded as bfloat16.
 
-An entry that no geometry matches is not in the set. Every launch overlaps the one before it.
+An entry that no geometry matches is not in the set; nor is a variant, whose name is an entry's with
+a suffix. Every launch overlaps the one before it.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -12,30 +14,44 @@ from types import MappingProxyType
 from bedstone.library.catalog import every_kernel
 from bedstone.library.coding import BF16
 from bedstone.library.cuda import attend, dense, mixture, products, recurrent
-from bedstone.library.kernel import CacheType, Extent, Geometry, Kernel, KernelSet
-
-_GEOMETRIES = (
-    *products.GEOMETRIES,
-    *dense.GEOMETRIES,
-    *attend.GEOMETRIES,
-    *mixture.GEOMETRIES,
-    *recurrent.GEOMETRIES,
+from bedstone.library.kernel import (
+    CacheType,
+    Extent,
+    Geometry,
+    Kernel,
+    KernelSet,
+    Suits,
+    Variant,
 )
+
+_FAMILIES = (products, dense, attend, mixture, recurrent)
+_GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
+_VARIANTS: tuple[Variant, ...] = tuple(row for family in _FAMILIES for row in family.VARIANTS)
+_CACHES: dict[CacheType, str] = {"f32": "float", "bf16": "bf16"}
 
 
 @cache
 def cuda_kernels(cache: CacheType) -> KernelSet:
     """The kernels of every CUDA hardware set, for paged tables of that type."""
-    found = {
-        kernel.entry: _launched(kernel, geometry, cache)
-        for kernel in every_kernel(BF16)
-        if (geometry := _geometry(kernel.entry)) is not None
-    }
-    return KernelSet(f"cuda {cache}", MappingProxyType(found), cache)
+    found: dict[str, Kernel] = {}
+    variants: dict[str, tuple[tuple[str, Suits], ...]] = {}
+    for kernel in every_kernel(BF16):
+        others = {kernel.entry + v.suffix: v.suits for v in _variants(kernel.entry)}
+        for name in (kernel.entry, *others):
+            geometry = _geometry(name)
+            if geometry is not None:
+                found[name] = _launched(replace(kernel, entry=name), geometry, cache)
+        variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
+    rows = {entry: rows for entry, rows in variants.items() if rows}
+    return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, MappingProxyType(rows))
 
 
-def _geometry(entry: str) -> Geometry | None:
-    return next((made for pattern, made in _GEOMETRIES if fnmatchcase(entry, pattern)), None)
+def _variants(entry: str) -> Iterator[Variant]:
+    return (variant for variant in _VARIANTS if fnmatchcase(entry, variant.pattern))
+
+
+def _geometry(name: str) -> Geometry | None:
+    return next((made for pattern, made in _GEOMETRIES if fnmatchcase(name, pattern)), None)
 
 
 def _launched(kernel: Kernel, geometry: Geometry, cache: CacheType) -> Kernel:
@@ -45,6 +61,7 @@ def _launched(kernel: Kernel, geometry: Geometry, cache: CacheType) -> Kernel:
     x, y, z = (*geometry.grid, Extent(), Extent(), Extent())[:3]
     return replace(
         kernel,
+        entry=geometry.function or kernel.entry,
         module=stem.replace("_", "-") + form,
         source=f"{stem}.cu",
         defines=MappingProxyType({**kernel.defines, "BS_CACHE": _CACHES[cache]}),
@@ -54,6 +71,3 @@ def _launched(kernel: Kernel, geometry: Geometry, cache: CacheType) -> Kernel:
         cluster=geometry.cluster,
         pdl=True,
     )
-
-
-_CACHES: dict[CacheType, str] = {"f32": "float", "bf16": "bf16"}
