@@ -16,6 +16,7 @@ from bedstone.target.hardware import HardwareSet
 from bedstone.target.nvrtc import compile_cubins, find_nvrtc
 from bedstone.target.sources import Sources
 from bedstone.target.toolchain import Unit, compile_many, find_compiler
+from bedstone.target.triton import compile_triton, find_triton
 
 NO_KERNELS = KernelSet("none", {})
 
@@ -105,11 +106,31 @@ def _wanted(entry: str, asker: str, without: str | None, kernels: KernelSet) -> 
 
 
 def _compile(units: tuple[Unit, ...], hardware: HardwareSet, cache: Path) -> tuple[Path, ...]:
-    if not units:
-        return ()
-    if hardware.vendor == "nvidia":
-        return compile_cubins(units, hardware.arch, cache=cache, nvrtc=find_nvrtc())
-    return compile_many(units, cache=cache, compiler=find_compiler())
+    alike: dict[str, list[int]] = {}
+    for at, unit in enumerate(units):
+        alike.setdefault(unit.sources[0].suffix, []).append(at)
+    made: dict[int, Path] = {}
+    for places in alike.values():
+        paths = _compile_alike([units[at] for at in places], hardware, cache)
+        made.update(zip(places, paths, strict=True))
+    return tuple(made[at] for at in range(len(units)))
+
+
+def _compile_alike(units: list[Unit], hardware: HardwareSet, cache: Path) -> tuple[Path, ...]:
+    """Compile sources of one language, by the compiler for it."""
+    source = units[0].sources[0]
+    match hardware.vendor, source.suffix:
+        case "cpu", ".c":
+            return compile_many(units, cache=cache, compiler=find_compiler())
+        case "nvidia", ".cu":
+            return compile_cubins(units, hardware.arch, cache=cache, nvrtc=find_nvrtc())
+        case "nvidia", ".py":
+            return compile_triton(units, hardware.arch, cache=cache, triton=find_triton())
+        case _:
+            raise KernelError(
+                f"`{source.name}` is no source for hardware set `{hardware.name}` of vendor "
+                f"`{hardware.vendor}`"
+            )
 
 
 def _blob(label: str, data: bytes, hardware: HardwareSet) -> Blob:

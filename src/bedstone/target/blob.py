@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bedstone.errors import KernelError
 from bedstone.spec.package import ModuleFact
 from bedstone.target.architecture import Form
-from bedstone.target.cubin import cubin_arch
+from bedstone.target.cubin import cubin_arch, cubin_parameters, spelled_sizes
 from bedstone.target.elf import CUDA_MACHINE, MAGIC, Elf, parse_elf
 from bedstone.target.ptx import parse_ptx
 
@@ -26,7 +26,8 @@ class Blob:
     """One compiled module.
 
     `arch` is verbatim the one it was compiled for, `sha256` that of its bytes in hex. `entries`
-    maps each kernel to the parameter types it states, or to None where its form states none.
+    maps each kernel to the parameters it states, types in a shared object and bytes in a cubin, or
+    to None where it states none.
     `needs` are the CPU features it was compiled for.
     """
 
@@ -53,7 +54,7 @@ def read_blob(module: str, data: bytes, arch: str) -> Blob:
         elf = parse_elf(data, module)
         if elf.machine == CUDA_MACHINE:
             _require_arch(module, cubin_arch(data, module), arch)
-            return Blob(module, "cubin", arch, sha256, _cuda_entries(elf))
+            return Blob(module, "cubin", arch, sha256, _cuda_entries(module, data, elf))
         return Blob(module, "shared_object", arch, sha256, _stated(elf), _needs(elf))
     ptx = parse_ptx(data, module)
     if ptx.target != arch:
@@ -88,9 +89,10 @@ def _needs(elf: Elf) -> frozenset[str]:
     return frozenset(name for text in texts for name in text.split())
 
 
-def _cuda_entries(elf: Elf) -> dict[str, str | None]:
+def _cuda_entries(module: str, data: bytes, elf: Elf) -> dict[str, str | None]:
     named = (s.name for s in elf.symbols if s.type == _FUNCTION and s.other & _CUDA_ENTRY)
-    return dict.fromkeys(sorted(named))
+    sizes = cubin_parameters(data, module)
+    return {name: spelled_sizes(sizes[name]) if name in sizes else None for name in sorted(named)}
 
 
 def _require_arch(module: str, stated: str, wanted: str) -> None:

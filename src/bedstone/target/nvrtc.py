@@ -7,13 +7,13 @@ are kept by what they were made from, as shared objects are.
 import ctypes
 import importlib.util
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
+from bedstone.target.cache import write_whole
 from bedstone.target.toolchain import Compiler, Unit, unit_digest
 
 _SYSTEM_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
@@ -59,7 +59,7 @@ def compile_cubins(
     def build(unit: Unit) -> Path:
         built = cache / f"{unit_digest(unit, identity)}.cubin"
         if not built.exists():
-            _write_whole(built, _compile(unit, arch, nvrtc.library))
+            write_whole(built, _compile(unit, arch, nvrtc.library))
         return built
 
     with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
@@ -94,15 +94,6 @@ def _output(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
     buffer = ctypes.create_string_buffer(size.value)
     library[f"nvrtcGet{what}"](program, buffer)
     return buffer.raw
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Write beside the place, then rename: nobody sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as scratch:
-        made = Path(scratch) / path.name
-        made.write_bytes(data)
-        os.replace(made, path)
 
 
 def _wheel_libraries() -> Iterator[str]:
