@@ -1,8 +1,49 @@
 """Geometry of the CUDA kernels: norms, rotations, moves, elementwise functions."""
 
-from bedstone.library.kernel import Geometry, Variant
+from dataclasses import replace
 
-GEOMETRIES: tuple[tuple[str, Geometry], ...] = ()
+from bedstone.library.kernel import Extent, Geometry, Shared, Variant
+
+_ROW = (Extent("rows"),)
+
+_FLOAT = 4
+
+
+def _threads(count: int) -> tuple[int, int, int]:
+    return count, 1, 1
+
+
+def _norm(threads: int, rows: int) -> Geometry:
+    """A block is a row, whose values and `rows - 1` rows of weights lie in shared memory."""
+    # each row of weights is made up to a whole number of four values
+    shared = Shared(_FLOAT * 4 * rows, (("width", _FLOAT * rows),))
+    return Geometry(_threads(threads), _ROW, shared)
+
+
+_ONE_ROW = Geometry(_threads(256), _ROW)
+_EACH = Geometry(_threads(256), (Extent("count", 4 * 256),))
+_CLUSTER = Geometry(_threads(1024), (Extent(times=8),), cluster=(8, 1, 1))
+_HEADS = Geometry(_threads(128), (Extent("rows"), Extent(times=8)))
+
+_ENTRIES: dict[Geometry, str] = {
+    # the mathematics that every CUDA source is compiled with has a `norm` of its own
+    replace(_norm(1024, 2), function="norm_f"): "norm",
+    _norm(1024, 2): "norm_q norm_fq add_norm add_norm_q add_norm_fq",
+    _norm(512, 2): "norm_p norm_cols norm_p_cols l2norm gated_norm gated_norm_q gated_norm_fq",
+    _norm(512, 3): "add_norm_pre add_norm_pre_q add_norm_pre_fq",
+    _HEADS: "rope rope_rows rope_cols rope_n* rope_p*",
+    Geometry(_threads(256), (Extent("capacity", 64),)): "rope_table",
+    _ONE_ROW: "quantize quantize_p set_rows set_cols add_row take_part concat silu_p gelu_tanh_p "
+    "sigmoid_p softplus_p embed_*",
+    Geometry(_threads(256), ()): "take_row",
+    _CLUSTER: "argmax argmax_rows",
+    _EACH: "add mul silu gelu_tanh sigmoid softplus copy_rows scale softcap cast_f16_f32 "
+    "cast_bf16_f32",
+}
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(
+    (pattern, geometry) for geometry, patterns in _ENTRIES.items() for pattern in patterns.split()
+)
 """Patterns of entry names, the first that matches deciding."""
 
 VARIANTS: tuple[Variant, ...] = ()

@@ -1,0 +1,169 @@
+// rope, rope_parts: rotate each head of a row by the row's position, normed first or not. A warp
+// takes a head; the blocks of a row share its heads.
+#include "part.cuh"
+
+#define WARPS 4
+#define PAIR_NEIGHBOURS 1  // kind: values 2i and 2i + 1 turn together, else i and i + rot / 2
+
+// Values [offset, offset + rot) of each head turn.
+struct Turn {
+    const int *position;
+    const float *cos, *sin;  // [positions, rot / 2]
+    int head_dim, rot, kind, offset;
+};
+
+struct Norm {
+    float eps;
+    int plus_one;
+};
+
+// One input of `heads` heads, and where its rows go.
+template <class Y>
+struct Part {
+    const float *x, *w;  // w null: heads are not normed first
+    Window window;
+    int heads;
+    Y to;
+};
+
+// Rows one after another.
+struct Rows {
+    float *y;
+    int width;
+    __device__ __forceinline__ float *row(i64 r) const { return y + r * width; }
+};
+
+// What the values of a head are multiplied by: 1 where it is not normed.
+struct Scale {
+    const float *w;
+    float by, offset;
+    __device__ __forceinline__ float of(float x, int i) const {
+        return w ? __fmul_rn(__fmul_rn(x, by), __fadd_rn(offset, w[i])) : x;
+    }
+};
+
+template <class At>
+static __device__ __forceinline__ Scale scale_of(At at, const float *w, Norm norm, int head_dim) {
+    if (!w) return Scale{w, 1.0f, 0.0f};
+    float sum = 0.0f;
+    for (int i = threadIdx.x % 32; i < head_dim; i += 32) {
+        float v = at(i);
+        sum = fmaf(v, v, sum);
+    }
+    float mean = warp_sum(sum) / (float)head_dim;
+    return Scale{w, 1.0f / sqrtf(mean + norm.eps), norm.plus_one ? 1.0f : 0.0f};
+}
+
+// A head's values at(i) into y.
+template <class At, class T>
+static __device__ __forceinline__ void turn_head(At at, const Scale &scale, const Turn &turn, i64 angle, T *y) {
+    int lane = threadIdx.x % 32, half = turn.rot / 2, end = turn.offset + turn.rot;
+    for (int i = lane; i < half; i += 32) {
+        int first = turn.offset + (turn.kind == PAIR_NEIGHBOURS ? 2 * i : i);
+        int second = first + (turn.kind == PAIR_NEIGHBOURS ? 1 : half);
+        float a = scale.of(at(first), first), b = scale.of(at(second), second);
+        float c = turn.cos[angle + i], s = turn.sin[angle + i];
+        y[first] = from_f32<T>(__fmaf_rn(a, c, -__fmul_rn(b, s)));
+        y[second] = from_f32<T>(__fmaf_rn(b, c, __fmul_rn(a, s)));
+    }
+    for (int i = lane; i < turn.head_dim; i += 32)
+        if (i < turn.offset || i >= end) y[i] = from_f32<T>(scale.of(at(i), i));
+}
+
+template <class Y>
+static __device__ __forceinline__ void rotate_head(const Part<Y> &part, const Turn &turn, Norm norm, int head) {
+    i64 row = blockIdx.x;
+    auto *y = part.to.row(row);
+    if (!y) return;
+    // a row that has no position is one that nobody reads, but the tables begin at position 0
+    int position = turn.position[row];
+    i64 angle = (i64)(position < 0 ? 0 : position) * (turn.rot / 2);
+    auto at = [&](int i) { return part.x[part.window.at(row, head * turn.head_dim + i)]; };
+    turn_head(at, scale_of(at, part.w, norm, turn.head_dim), turn, angle, y + head * turn.head_dim);
+}
+
+static __device__ __forceinline__ void prefetch(const float *w, int count) {
+    int i = 32 * threadIdx.x;
+    if (w && i < count) asm volatile("prefetch.global.L2 [%0];" ::"l"(w + i));
+}
+
+template <class Y>
+static __device__ __forceinline__ void rope_one(const Part<Y> &part, const Turn &turn, Norm norm) {
+    prefetch(part.w, turn.head_dim);
+    before_next();
+    after_previous();
+    for (int h = blockIdx.y * WARPS + threadIdx.x / 32; h < part.heads; h += gridDim.y * WARPS)
+        rotate_head(part, turn, norm, h);
+}
+
+template <class Y>
+static __device__ __forceinline__ void rope_two(const Part<Rows> &part0, const Part<Y> &part1,
+                                                const Turn &turn, Norm norm) {
+    prefetch(part0.w, turn.head_dim);
+    prefetch(part1.w, turn.head_dim);
+    before_next();
+    after_previous();
+    int heads = part0.heads + part1.heads;
+    for (int h = blockIdx.y * WARPS + threadIdx.x / 32; h < heads; h += gridDim.y * WARPS) {
+        if (h < part0.heads) rotate_head(part0, turn, norm, h);
+        else rotate_head(part1, turn, norm, h - part0.heads);
+    }
+}
+
+// --- entries: by the number of inputs, normed or not, of a part or not, and where the last one goes --
+
+#define WHERE const int *position, const float *cos, const float *sin
+#define TABLE cache_t *table, const int *slot
+#define ONE int rows, int heads, int head_dim, int rot, int kind
+#define TWO int rows, int heads0, int heads1, int head_dim, int rot, int kind
+#define NORM , float eps, int plus_one
+#define PART , WINDOW(x), int offset
+#define PARTS , WINDOW(x0), WINDOW(x1), int offset
+#define COLUMNS , int pitch, int column
+
+#define X const float *x
+#define XW const float *x, const float *w
+#define XX const float *x0, const float *x1
+#define XXWW const float *x0, const float *x1, const float *w0, const float *w1
+
+#define TURN(from) Turn{position, cos, sin, head_dim, rot, kind, from}
+#define PLAIN Norm{0.0f, 0}
+#define NORMED Norm{eps, plus_one}
+#define WIDTH (heads * head_dim)
+#define WIDTH0 (heads0 * head_dim)
+#define WIDTH1 (heads1 * head_dim)
+
+#define PLACED(stem, ins, sizes, w, window, turn, norm)                                                  \
+    BS_KERNEL(32 * WARPS) stem(ins, WHERE, float *y, sizes) {                                            \
+        rope_one(Part<Rows>{x, w, window, heads, Rows{y, WIDTH}}, turn, norm);                           \
+    }                                                                                                    \
+    BS_KERNEL(32 * WARPS) stem##_rows(ins, WHERE, TABLE, sizes) {                                        \
+        rope_one(Part<Place>{x, w, window, heads, Place{table, slot, WIDTH, 0}}, turn, norm);            \
+    }                                                                                                    \
+    BS_KERNEL(32 * WARPS) stem##_cols(ins, WHERE, TABLE, sizes COLUMNS) {                                \
+        rope_one(Part<Place>{x, w, window, heads, Place{table, slot, pitch, column}}, turn, norm);       \
+    }
+
+PLACED(rope, X, ONE, nullptr, dense(WIDTH), TURN(0), PLAIN)
+PLACED(rope_n, XW, ONE NORM, w, dense(WIDTH), TURN(0), NORMED)
+PLACED(rope_p, X, ONE PART, nullptr, WINDOW_OF(x), TURN(offset), PLAIN)
+PLACED(rope_n_p, XW, ONE NORM PART, w, WINDOW_OF(x), TURN(offset), NORMED)
+
+#define PLACED2(stem, ins, sizes, w0, w1, window0, window1, turn, norm)                                  \
+    BS_KERNEL(32 * WARPS) stem(ins, WHERE, float *y0, float *y1, sizes) {                                \
+        rope_two(Part<Rows>{x0, w0, window0, heads0, Rows{y0, WIDTH0}},                                  \
+                 Part<Rows>{x1, w1, window1, heads1, Rows{y1, WIDTH1}}, turn, norm);                     \
+    }                                                                                                    \
+    BS_KERNEL(32 * WARPS) stem##_rows(ins, WHERE, float *y0, TABLE, sizes) {                             \
+        rope_two(Part<Rows>{x0, w0, window0, heads0, Rows{y0, WIDTH0}},                                  \
+                 Part<Place>{x1, w1, window1, heads1, Place{table, slot, WIDTH1, 0}}, turn, norm);       \
+    }                                                                                                    \
+    BS_KERNEL(32 * WARPS) stem##_cols(ins, WHERE, float *y0, TABLE, sizes COLUMNS) {                     \
+        rope_two(Part<Rows>{x0, w0, window0, heads0, Rows{y0, WIDTH0}},                                  \
+                 Part<Place>{x1, w1, window1, heads1, Place{table, slot, pitch, column}}, turn, norm);   \
+    }
+
+PLACED2(rope_parts, XX, TWO, nullptr, nullptr, dense(WIDTH0), dense(WIDTH1), TURN(0), PLAIN)
+PLACED2(rope_parts_n, XXWW, TWO NORM, w0, w1, dense(WIDTH0), dense(WIDTH1), TURN(0), NORMED)
+PLACED2(rope_parts_p, XX, TWO PARTS, nullptr, nullptr, WINDOW_OF(x0), WINDOW_OF(x1), TURN(offset), PLAIN)
+PLACED2(rope_parts_n_p, XXWW, TWO NORM PARTS, w0, w1, WINDOW_OF(x0), WINDOW_OF(x1), TURN(offset), NORMED)
