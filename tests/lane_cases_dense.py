@@ -37,13 +37,26 @@ FIRES = {
     "residual_norm": Case(
         "residual_norm", SUM + "z = linear(x=n, w=W1)\ny = add(a=s, b=z)"
     ),
+    "logit_cap": Case("logit_cap", "l = linear(x=x, w=W0)\ny = softcap(x=l, cap=3.0)"),
+    "linear_add": Case("linear_add", "l = linear(x=x, w=W0)\ny = add(a=x, b=l)"),
+    "linear_add-either-way-round": Case(
+        "linear_add", "l = linear(x=x, w=W0)\ny = add(a=l, b=x)"
+    ),
+    "linear_add-biased": Case(
+        "linear_add", "l = linear(x=x, w=W0)\nc = add(a=l, b=b)\ny = add(a=x, b=c)"
+    ),
+    "linear_add-left-by-a-norm": Case(
+        "linear_add",
+        "l = linear(x=x, w=W0)\ns = add(a=x, b=l)\nn = norm(x=s, w=h, eps=1e-05, unit=16)\n"
+        "y = add(a=s, b=n)",
+    ),
     "rope_parts": Case("rope_parts", BOTH + attend(query="r")),
     "rope_parts-looks-through-a-set": Case(
         "rope_parts", BOTH + attend(query="r"), options={"held": ("rope_set",)}
     ),
-    "gemv_parts": Case("gemv_parts", TWO + "y = add(a=l, b=m)"),
+    "gemv_parts": Case("gemv_parts", TWO + "y = mul(a=l, b=m)"),
     "gemv_parts-three": Case(
-        "gemv_parts", TWO + "k = linear(x=x, w=W2)\nz = add(a=l, b=m)\ny = add(a=z, b=k)"
+        "gemv_parts", TWO + "k = linear(x=x, w=W2)\nz = mul(a=l, b=m)\ny = mul(a=z, b=k)"
     ),
 }  # fmt: skip
 
@@ -64,6 +77,52 @@ HOLDS = {
         "l = linear(x=x, w=W0)\ny = add(a=l, b=b)",
         reason="shim",
         options={"shim": without("linear_q8_0_b")},
+    ),
+    "logit_cap reader": Case(
+        "logit_cap",
+        "l = linear(x=x, w=W0)\nz = softcap(x=l, cap=3.0)\ny = add(a=l, b=z)",
+        reason="reader",
+        options={"held": ("linear_add",)},
+    ),
+    "logit_cap escape": Case(
+        "logit_cap",
+        "l = linear(x=x, w=W0)\ny = softcap(x=l, cap=3.0)",
+        reason="escape",
+        outputs="logits, next, l",
+    ),
+    "logit_cap shape": Case(
+        "logit_cap",
+        "l = linear(x=x, w=W0)\nc = add(a=l, b=b)\ny = softcap(x=c, cap=3.0)",
+        reason="shape",
+    ),
+    "logit_cap shim": Case(
+        "logit_cap",
+        "l = linear(x=x, w=W0)\ny = softcap(x=l, cap=3.0)",
+        reason="shim",
+        options={"shim": without("linear_q8_0_cap")},
+    ),
+    "linear_add reader": Case(
+        "linear_add",
+        "l = linear(x=x, w=W0)\nz = mul(a=x, b=l)\ny = add(a=z, b=l)",
+        reason="reader",
+    ),
+    "linear_add escape": Case(
+        "linear_add",
+        "l = linear(x=x, w=W0)\ny = add(a=x, b=l)",
+        reason="escape",
+        outputs="logits, next, l",
+    ),
+    "linear_add version": Case(
+        "linear_add",
+        f"S@1 = set(table=S, x=x, {FIRST})\nl = linear(x=S@1, w=W0)\n"
+        f"S@2 = set(table=S@1, x=x, {FIRST})\ny = add(a=S@2, b=l)",
+        reason="version",
+    ),
+    "linear_add shim": Case(
+        "linear_add",
+        "l = linear(x=x, w=W0)\ny = add(a=x, b=l)",
+        reason="shim",
+        options={"shim": without("linear_q8_0_add")},
     ),
     "glu reader": Case("glu", GLU + "z = mul(a=s, b=u)\ny = add(a=z, b=u)", reason="reader"),
     "glu escape": Case(
@@ -185,19 +244,19 @@ HOLDS = {
     "gemv_parts version": Case(
         "gemv_parts",
         f"{VALUES}\nS@1 = set(table=S, x=x, {FIRST})\nl = linear(x=x, w=W0)\n"
-        f"n = add(a=l, b=S@1)\nS@2 = set(table=S@1, x=x, {FIRST})\n"
+        f"n = mul(a=l, b=S@1)\nS@2 = set(table=S@1, x=x, {FIRST})\n"
         f"K@1 = set(table=K, x=S@2, {AT})\nm = linear(x=x, w=W1)\n"
         f"K@2 = set(table=K@1, x=m, {AT})\n" + attend("K@2", query="n"),
         reason="version",
     ),
-    "gemv_parts shape": Case("gemv_parts", TWO + "y = add(a=l, b=m)", reason="shape", rows=9),
+    "gemv_parts shape": Case("gemv_parts", TWO + "y = mul(a=l, b=m)", reason="shape", rows=9),
     "gemv_parts format": Case(
         "gemv_parts",
-        TWO.replace("W1", "F16") + "y = add(a=l, b=m)",
+        TWO.replace("W1", "F16") + "y = mul(a=l, b=m)",
         reason="format",
         numerics="quantized",
     ),
     "gemv_parts shim": Case(
-        "gemv_parts", TWO.replace("W1", "Q4") + "y = add(a=l, b=m)", reason="shim"
+        "gemv_parts", TWO.replace("W1", "Q4") + "y = mul(a=l, b=m)", reason="shim"
     ),
 }  # fmt: skip

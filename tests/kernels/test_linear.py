@@ -104,6 +104,31 @@ def test_parts_bias_and_table_change_no_bit(
             np.testing.assert_array_equal(np.delete(table, slot, axis=0), 7)
 
 
+@pytest.mark.parametrize(("name", "codes"), SOME_FORM_CASES)
+@pytest.mark.parametrize("rows", [1, 6])
+def test_what_is_added_and_a_cap_change_no_bit(
+    library: Library, name: FormatName, rows: int, *, codes: bool
+) -> None:
+    rng = np.random.default_rng([rows, len(name)])
+    k, n = K[name], 75
+    w, _ = weights(name, n, k, rng)
+    args, _ = activations(rng.standard_normal((rows, k)).astype(np.float32), codes=codes)
+    plain = linear(library, name, args, w, k)
+    bias = rng.standard_normal(n).astype(np.float32)
+    addend = rng.standard_normal((rows, n)).astype(np.float32)
+    capped = poison((rows, n), np.float32)
+    library.call("softcap", x=plain, y=capped, count=plain.size, cap=1.5)
+    call = args | {"w": w, "rows": rows, "k": k, "n": n}
+    for forms, more, wanted in (
+        ("_add", {"add": addend}, plain + addend),
+        ("_b_add", {"add": addend, "bias": bias}, plain + bias + addend),
+        ("_cap", {"cap": 1.5}, capped),
+    ):
+        y = poison((rows, n), np.float32)
+        library.call(entry("linear", name, codes=codes, forms=forms), **call, **more, y=y)
+        np.testing.assert_array_equal(y, wanted)
+
+
 def test_a_negative_slot_writes_nothing(library: Library) -> None:
     x, w = np.ones((2, 8), np.float32), np.ones((3, 8), np.float32)
     table = np.zeros((2, 3), np.float32)

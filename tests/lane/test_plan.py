@@ -69,7 +69,7 @@ def test_launches_of_the_other_forms() -> None:
         capacity=512,
         row_param="tokens",
     )
-    assert len(lowered(chunk, "quantized").steps) == 10 * model.layers + 6
+    assert len(lowered(chunk, "quantized").steps) == 10 * model.layers + 5
     batch = graph_of(model, "batch", "q4_0", capacity=512)
     together, apart = (lowered(batch, "quantized", held=h) for h in ((), ("sequences",)))
     assert kinds(together)["attention"] == model.layers

@@ -21,6 +21,8 @@ CONSTANTS = {
     "AddNorm": {"width": 32, "eps": 1e-6, "plus_one": False},
     "L2Norm": {"width": 32, "unit": 8, "eps": 1e-6},
     "Linear": {"n": 24, "k": 32},
+    "AddedLinear": {"n": 24, "k": 32},
+    "CappedLinear": {"n": 24, "k": 32, "cap": 2.0},
     "Glu": {"n": 24, "k": 32, "fn": "gelu_tanh"},
     "Add": {"width": 32},
     "Mul": {"width": 32},
@@ -116,6 +118,12 @@ def test_activations_agree(fn):
 def test_softcap_agrees():
     x = normal(5, 32)
     close(computed("Softcap", {"x": x})[0], arithmetic.softcap(x, 2.0))
+
+
+def test_finished_products_agree():
+    x, w, add = normal(5, 32), normal(24, 32), normal(5, 24) + 1
+    close(computed("AddedLinear", {"x": x, "w": w, "add": add})[0], x @ w.T + add)
+    close(computed("CappedLinear", {"x": x, "w": w})[0], arithmetic.softcap(x @ w.T, 2.0))
 
 
 @pytest.mark.parametrize("kind", ["neox", "pair"])

@@ -112,12 +112,16 @@ def quantize(launch: Quantize) -> Operands:
 
 
 def product(launch: Product) -> Operands:
-    """One product."""
-    bias: Operands = {} if launch.bias is None else {"bias": Vector(launch.bias)}
+    """One product, with what is added to it or the cap on it."""
+    rest: Operands = {} if launch.bias is None else {"bias": Vector(launch.bias)}
+    if launch.add is not None:
+        rest["add"] = values(launch.add)
+    if launch.cap is not None:
+        rest["cap"] = Real(float(launch.cap))
     return {
         **read(launch.x),
         "w": Weight(launch.m.const),
-        **bias,
+        **rest,
         "rows": Count(launch.rows),
         **write(launch.dst),
         **sizes(k=launch.m.k, n=launch.m.n),

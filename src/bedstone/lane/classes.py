@@ -42,6 +42,32 @@ class ScaledEmbed:
 
 
 @dataclass(frozen=True, slots=True)
+class AddedLinear:
+    """A product, and `add` added to it."""
+
+    linear: Linear
+    add: Ref
+
+    @property
+    def out(self) -> Out:
+        """The sum."""
+        return self.linear.out
+
+
+@dataclass(frozen=True, slots=True)
+class CappedLinear:
+    """A product, each value of it bent to stay within a cap."""
+
+    linear: Linear
+    cap: float
+
+    @property
+    def out(self) -> Out:
+        """The bent values."""
+        return self.linear.out
+
+
+@dataclass(frozen=True, slots=True)
 class PreNormed:
     """How an addend is normed before it is added."""
 
@@ -324,6 +350,8 @@ Merged = Ropes | Linears | Convs
 Single = (
     Op
     | ScaledEmbed
+    | AddedLinear
+    | CappedLinear
     | AddNorm
     | GatedNorm
     | Glu

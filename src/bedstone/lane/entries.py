@@ -109,7 +109,8 @@ def _norm(launch: Norm) -> str:
 
 def _linear(launch: Product) -> str:
     bias = "" if launch.bias is None else "_b"
-    return _product("linear", launch.x, launch.m) + bias + _form(launch.dst)
+    finish = "_add" if launch.add is not None else "" if launch.cap is None else "_cap"
+    return _product("linear", launch.x, launch.m) + bias + finish + _form(launch.dst)
 
 
 def _parts(launch: Parts) -> str:

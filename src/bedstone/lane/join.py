@@ -23,10 +23,13 @@ from bedstone.graph.step import (
     Rope,
     Scale,
     Set,
+    Softcap,
 )
 from bedstone.lane.classes import (
+    AddedLinear,
     AddNorm,
     Attended,
+    CappedLinear,
     Convolved,
     Convs,
     GatedDelta,
@@ -65,6 +68,19 @@ def biased(match: Match) -> LaneOp:
     """The product with the constant added to it."""
     add = match.op("add", Add)
     return replace(match.op("linear", Linear), bias=add.b, out=add.out)
+
+
+def added(match: Match) -> LaneOp:
+    """The product with the other addend added to it."""
+    add, linear = match.op("add", Add), match.op("linear", Linear)
+    other = add.a if str(add.b) == str(linear.out) else add.b
+    return AddedLinear(replace(linear, out=add.out), other)
+
+
+def capped(match: Match) -> LaneOp:
+    """The product, its values bent to stay within a cap."""
+    softcap = match.op("softcap", Softcap)
+    return CappedLinear(replace(match.op("linear", Linear), out=softcap.out), softcap.cap)
 
 
 def gated(match: Match) -> LaneOp:

@@ -92,6 +92,7 @@ class Quantize:
 class Product:
     """`x` [rows, m.k] by `m`: a GEMV up to `GEMV_ROWS` rows, a GEMM above.
 
+    Then `bias` is added to it, then `add`; or, with `cap`, each value is bent to stay within it.
     `rows_a_warp` outputs are one warp's, where the device has warps.
     """
 
@@ -101,6 +102,8 @@ class Product:
     dst: Dst
     bias: str | None = None
     rows_a_warp: int = 1
+    add: Read | None = None
+    cap: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,8 @@ _LINKS: dict[type, Callable[[Any, Any, Facts], OneLaunch]] = {
     classes.AddNorm: link_dense.add_norm,
     classes.GatedNorm: link_dense.gated_norm,
     step.Linear: link_dense.linear,
+    classes.AddedLinear: link_dense.added,
+    classes.CappedLinear: link_dense.capped,
     classes.Glu: link_dense.glu,
     step.Add: link_dense.pair,
     step.Mul: link_dense.pair,

@@ -1,5 +1,7 @@
 """Links of the ops on whole rows, and of those that move values."""
 
+from dataclasses import replace
+
 from bedstone.graph import step
 from bedstone.graph.step import Fixed
 from bedstone.lane import classes, launch
@@ -72,6 +74,20 @@ def gated_norm(op: classes.GatedNorm, dst: Dst, facts: Facts) -> OneLaunch:
 
 def linear(op: step.Linear, dst: Dst, facts: Facts) -> OneLaunch:
     """A product."""
+    return _product(op, dst, facts)
+
+
+def added(op: classes.AddedLinear, dst: Dst, facts: Facts) -> OneLaunch:
+    """A product and what is added to it."""
+    return replace(_product(op.linear, dst, facts), add=Read(op.add))
+
+
+def capped(op: classes.CappedLinear, dst: Dst, facts: Facts) -> OneLaunch:
+    """A product within a cap."""
+    return replace(_product(op.linear, dst, facts), cap=op.cap)
+
+
+def _product(op: step.Linear, dst: Dst, facts: Facts) -> launch.Product:
     m = facts.matrix(op.w)
     return launch.Product(factor(op.x, m, facts), m, facts.count(op.x), dst, op.bias)
 

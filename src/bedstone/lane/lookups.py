@@ -90,6 +90,8 @@ _ROWS = (
     _Row("quantize", "quantize"),
     _Row("embed_scale", "embed_scaled_{format}", _APART),
     _Row("linear_bias", "linear{x}_{format}_b", _APART),
+    _Row("logit_cap", "linear{x}_{format}_cap", _APART),
+    _Row("linear_add", "linear{x}_{format}{b}_add", _APART),
     _Row("glu", "glu{x}_{format}", _APART),
     _Row("expert_glu", "xglu{x}_{format}", _APART),
     _Row("split_attention", "attention_in_split", _APART),

@@ -19,6 +19,7 @@ from bedstone.graph.step import (
     Scale,
     Score,
     Set,
+    Softcap,
     TopK,
     XLinear,
     XSum,
@@ -54,6 +55,10 @@ def _adds_constant(op: Add, body: Body) -> bool:
 
 def _adds_tensor(op: Add, body: Body) -> bool:
     return op.b not in body.facts.graph.consts
+
+
+def _adds_another(op: Add, body: Body) -> bool:
+    return op.a != op.b and _adds_tensor(op, body)
 
 
 def _has_no_gate(op: Attention | Attended, body: Body) -> bool:
@@ -93,6 +98,8 @@ BIASED = Tree(
     {"a": Tree("linear", (Linear,), where=lambda op, _: op.bias is None)},
     where=_adds_constant,
 )
+ADDED = Tree("add", (Add,), {"b": Tree("linear", (Linear,))}, where=_adds_another, commutes=True)
+CAPPED = Tree("softcap", (Softcap,), {"x": Tree("linear", (Linear,))})
 GATED = _gated(Linear)
 EXPERT_GATED = _gated(XLinear)
 

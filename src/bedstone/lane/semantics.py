@@ -140,8 +140,13 @@ def _whole_warps(m: Matrix, rows_a_warp: int, run: Machine) -> None:
 
 def _product(launch: Product, run: Machine) -> Writes:
     _whole_warps(launch.m, launch.rows_a_warp, run)
-    x = run.factor(launch.x, launch.m)
-    yield launch.dst, _linear(x, launch.m, launch.rows, launch.bias, run)
+    x, size = run.factor(launch.x, launch.m), (most_rows(launch.rows), launch.m.n)
+    term = _linear(x, launch.m, launch.rows, launch.bias, run)
+    if launch.add is not None:
+        term = run.compute(run.terms.pair("add", run.read(launch.add), term, size))
+    if launch.cap is not None:
+        term = run.compute(run.terms.map("softcap", launch.cap, term, size))
+    yield launch.dst, term
 
 
 def _parts(launch: Parts, run: Machine) -> Writes:

@@ -4,7 +4,8 @@ A rule joins the ops its pattern finds into a class when every condition it name
 lane has a launch for that class. Nothing outside this table decides a fusion.
 
 Order matters: what a row forms a later row may take in. `rope_set` comes before `rope_parts` so
-that a side already knows its cache rows, and `linear_set` before `gemv_parts` for the same reason.
+that a side already knows its cache rows, and `linear_set` before `gemv_parts` for the same reason;
+`linear_add` comes after the rows that want a sum, and takes what they leave.
 A row names the conditions that can fail for its pattern: in a chain whose inner results have one
 reader each, no member can hang on another through a stranger, so only merges ask for CONVEX; a
 chain that reads nothing on the way cannot cross a write, so it does not ask for VER.
@@ -86,6 +87,8 @@ TABLE: tuple[Rule, ...] = (
     ),
     Rule("residual_norm", patterns.NORMED_SUM, (WHOLE_ROW,), join.normed_sum),
     Rule("sandwich_norm", patterns.SANDWICH, (*_JOIN, WHOLE_ROW), join.sandwiched),
+    Rule("logit_cap", patterns.CAPPED, (*_CHAIN, NO_BIAS), join.capped),
+    Rule("linear_add", patterns.ADDED, _JOIN, join.added),
     Rule("conv_parts", patterns.CONVS, _MERGE, join.convolutions),
     Rule("rope_parts", patterns.TURNS, _MERGE, join.turns),
     Rule("gemv_parts", patterns.PRODUCTS, (*_MERGE, GEMV, SAME_FORM), join.products),

@@ -123,6 +123,37 @@ DEFINITIONS: dict[str, Template] = {
                 return torch.matmul(x, w.T)
         """),
     ),
+    "AddedLinear": Template(
+        name="fused_gemm_add_n${n}_k${k}",
+        op_type="gemm",
+        description="x by the transpose of w, and a tensor added to it.",
+        inputs={
+            "x": _f32("rows", "k"),
+            "w": _f32("n", "k", constant=True),
+            "add": _f32("rows", "n"),
+        },
+        outputs={"y": _f32("rows", "n")},
+        sizes=("n", "k"),
+        tags=("fused",),
+        reference=_code("""
+            def run(x, w, add):
+                return torch.matmul(x, w.T) + add
+        """),
+    ),
+    "CappedLinear": Template(
+        name="fused_gemm_softcap_n${n}_k${k}_cap${cap}",
+        op_type="gemm",
+        description="x by the transpose of w, each element bent to stay within a cap.",
+        inputs={"x": _f32("rows", "k"), "w": _f32("n", "k", constant=True)},
+        outputs={"y": _f32("rows", "n")},
+        sizes=("n", "k"),
+        options=("cap",),
+        tags=("fused",),
+        reference=_code("""
+            def run(x, w):
+                return $cap * torch.tanh(torch.matmul(x, w.T) / $cap)
+        """),
+    ),
     "Glu": Template(
         name="glu_${fn}_n${n}_k${k}",
         op_type="glu",

@@ -49,6 +49,7 @@ def _linears(fmt: Format, coding: Coding) -> Iterator[Row]:
             for count in (1, 2, 3):
                 yield _linear(fmt, (form, x), count, bias, rows)
         yield _linear(fmt, (form, x), 4, "", "")
+        yield from _finished(fmt, (form, x))
         for out, y in write_forms(coding):
             params = x + inputs("wg wu", fmt.dtype) + y + ints("rows k n act")
             yield f"glu{form}_{fmt.name}{out}", "linear.c", params, (Extent("n", TILE),), SCRATCH
@@ -73,6 +74,17 @@ def _linear(fmt: Format, read: tuple[str, Params], count: int, bias: str, rows: 
     family = "linear" if single else f"parts{count}"
     extents = (Extent("n" if single else "n0", TILE),)
     return f"{family}{form}_{fmt.name}{bias}{rows}", "linear.c", params, extents, SCRATCH
+
+
+def _finished(fmt: Format, read: tuple[str, Params]) -> Iterator[Row]:
+    """A product with something added to it, or within a cap."""
+    form, x = read
+    w, sizes, grid = inputs("w", fmt.dtype), ints("rows k n"), (Extent("n", TILE),)
+    for bias, b in (("", ()), ("_b", inputs("bias"))):
+        params = x + w + b + inputs("add") + outputs("y") + sizes
+        yield f"linear{form}_{fmt.name}{bias}_add", "linear.c", params, grid, SCRATCH
+    params = x + w + outputs("y") + sizes + floats("cap")
+    yield f"linear{form}_{fmt.name}_cap", "linear.c", params, grid, SCRATCH
 
 
 def _heads(fmt: Format, coding: Coding) -> Iterator[Row]:

@@ -80,8 +80,11 @@ def linear(run: Execution, x: Array, m: Matrix, bias: str | None = None) -> Arra
 
 
 def product(run: Execution, launch: Product) -> Writes:
-    """One product."""
-    yield launch.dst, linear(run, run.read(launch.x), launch.m, launch.bias)
+    """One product, with what is added to it or the cap on it."""
+    y = linear(run, run.read(launch.x), launch.m, launch.bias)
+    if launch.add is not None:
+        y = y + run.read(launch.add)
+    yield launch.dst, y if launch.cap is None else arithmetic.softcap(y, launch.cap)
 
 
 def parts(run: Execution, launch: Parts) -> Writes:

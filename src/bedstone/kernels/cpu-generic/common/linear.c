@@ -6,14 +6,19 @@
 #define BS_PARTS 4 /* matrices of one launch, at most */
 #define BS_TILE BS_QBLOCK /* outputs of a gated unit's block: one block of its quantized form */
 
-/* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`. */
+/* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`.
+   They have `bias` [n] added, then the rows `add`; where there is a `cap`, they are bent to stay within it. */
 typedef struct {
     const uint8_t *w;
-    const float *bias;
+    const float *bias, *add;
     float *y;
     const int32_t *slot;
     int n;
+    float cap;
 } part;
+
+/* What is done to a single matrix's products before they are put. */
+enum { PLAIN, ADD, CAP };
 
 /* Outputs [from, from + count) of a part. */
 typedef struct {
@@ -54,12 +59,18 @@ static void put(share s, const float *sums, size_t row)
         if (s.of->slot[row] < 0) return;
         row = (size_t)s.of->slot[row];
     }
-    y += row * (size_t)s.of->n + (size_t)s.from;
+    size_t place = row * (size_t)s.of->n + (size_t)s.from;
     const float *bias = s.of->bias ? s.of->bias + s.from : 0;
+    const float *add = s.of->add ? s.of->add + place : 0;
+    float cap = s.of->cap;
+    y += place;
     for (int i = 0; i < s.count; i += VL) {
         int n = bs_min(VL, s.count - i);
         vf v = vf_load_n(sums + i, n);
-        vf_store_n(y + i, bias ? v + vf_load_n(bias + i, n) : v, n);
+        if (bias) v += vf_load_n(bias + i, n);
+        if (add) v += vf_load_n(add + i, n);
+        if (cap > 0) v = cap * vf_tanh(v / cap);
+        vf_store_n(y + i, v, n);
     }
 }
 
@@ -87,7 +98,8 @@ static void linear_block(const bs_activations *a, const part *parts, int count, 
 }
 
 static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
-                                   void *shared, int quantized, int count, int biased, int to_table)
+                                   void *shared, int quantized, int count, int biased, int to_table,
+                                   int finish)
 {
     bs_cursor at = args;
     bs_activations a = bs_activations_in(&at, quantized);
@@ -95,11 +107,13 @@ static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, con
     for (int i = 0; i < count; i++) parts[i].w = bs_ptr(&at);
     if (biased)
         for (int i = 0; i < count; i++) parts[i].bias = bs_ptr(&at);
+    if (finish == ADD) parts[0].add = bs_ptr(&at);
     for (int i = 0; i < count; i++) parts[i].y = bs_ptr(&at);
     if (to_table) parts[count - 1].slot = bs_ptr(&at);
     int rows = bs_i32(&at);
     a.k = a.pitch = bs_i32(&at);
     for (int i = 0; i < count; i++) parts[i].n = bs_i32(&at);
+    if (finish == CAP) parts[0].cap = bs_f32(&at);
     linear_block(&a, parts, count, rows, block->x, grid->x, shared);
 }
 
@@ -146,14 +160,18 @@ static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *
 #define XQ "in buffer<i8>, in buffer<f32>, in buffer<i32>, "
 #define W "in buffer<" BS_W ">, "
 #define BIAS "in buffer<f32>, "
+#define ADDEND "in buffer<f32>, "
 #define Y "out buffer<f32>, "
 #define YQ "out buffer<i8>, out buffer<f32>, out buffer<i32>, "
 #define TABLE "inout state, in buffer<i32>, "
 
 #define LINEAR(family, suffix, types, quantized, count, biased, to_table)                  \
+    FINISHED(family, suffix, types, quantized, count, biased, to_table, PLAIN)
+
+#define FINISHED(family, suffix, types, quantized, count, biased, to_table, finish)        \
     BS_KERNEL(BS_ENTRY(family, suffix), types)                                             \
     {                                                                                      \
-        linear_entry(args, block, grid, shared, quantized, count, biased, to_table);       \
+        linear_entry(args, block, grid, shared, quantized, count, biased, to_table, finish); \
     }
 
 #define LINEAR_FORMS(form, x, quantized)                                                               \
@@ -170,6 +188,9 @@ static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *
     LINEAR(parts3##form, _b, x W W W BIAS BIAS BIAS Y Y Y "i32, i32, i32, i32, i32", quantized, 3, 1, 0) \
     LINEAR(parts3##form, _b_rows, x W W W BIAS BIAS BIAS Y Y TABLE "i32, i32, i32, i32, i32",          \
            quantized, 3, 1, 1)                                                                         \
+    FINISHED(linear##form, _add, x W ADDEND Y "i32, i32, i32", quantized, 1, 0, 0, ADD)                \
+    FINISHED(linear##form, _b_add, x W BIAS ADDEND Y "i32, i32, i32", quantized, 1, 1, 0, ADD)         \
+    FINISHED(linear##form, _cap, x W Y "i32, i32, i32, f32", quantized, 1, 0, 0, CAP)                  \
     LINEAR(parts4##form, , x W W W W Y Y Y Y "i32, i32, i32, i32, i32, i32", quantized, 4, 0, 0)
 
 #define GLU(form, suffix, types, quantized, to_float, to_codes)                \
