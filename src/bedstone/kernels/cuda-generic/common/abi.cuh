@@ -9,8 +9,9 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;
 
-// A kernel of the manifest: C linkage, and the most threads that its launches have.
-#define BS_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+// A kernel of the manifest: C linkage, the most threads that its launches have, and if need be how many
+// of its blocks a multiprocessor is to hold.
+#define BS_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 
 #define BS_FULL 0xffffffffu
 

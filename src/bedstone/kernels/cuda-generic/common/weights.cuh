@@ -150,9 +150,9 @@ struct format_q4_1 {
 };
 
 // 256 values in eight blocks of 32, each with a scale and a least value of six bits; nibbles of
-// blocks 2j and 2j + 1 share 32 bytes. A unit is half of those: 16 values of each.
+// blocks 2j and 2j + 1 share 32 bytes. A unit is a quarter of those: eight values of each.
 struct format_q4_k {
-    static constexpr int UNIT = 32, BLOCK = 256;
+    static constexpr int UNIT = 16, BLOCK = 256;
     static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 256) * 144; }
     // Scale and least value of one block, in six bits each.
     static __device__ __forceinline__ void levels(const u8 *packed, int block, int &scale, int &least) {
@@ -172,30 +172,29 @@ struct format_q4_k {
         return half_at(all) * (float)scale * (float)code - half_at(all + 2) * (float)least;
     }
     static __device__ __forceinline__ int at(int u, int p) {
-        return u / 8 * 256 + u % 8 / 2 * 64 + u % 2 * 16 + p / 4 * 32 + p % 4 * 4;
+        return u / 16 * 256 + u % 16 / 4 * 64 + u % 4 * 8 + p / 2 * 32 + p % 2 * 4;
+    }
+    // Of blocks 2 pair and 2 pair + 1: scales and least values, a byte each.
+    static __device__ __forceinline__ void pair_levels(const u32 *packed, int pair, u32 &scales, u32 &least) {
+        int shift = pair % 2 * 16;
+        u32 low = packed[0] >> shift, high = packed[1] >> shift, rest = packed[2] >> shift;
+        scales = pair < 2 ? low & 0x3f3fu : (rest & 0x0f0fu) | (low >> 2 & 0x3030u);
+        least = pair < 2 ? high & 0x3f3fu : (rest >> 4 & 0x0f0fu) | (high >> 2 & 0x3030u);
     }
     static __device__ __forceinline__ float dot(const u8 *row, int u, const float *x, float) {
-        const u8 *all = row + u / 8 * 144;
-        int pair = u % 8 / 2;
-        uint4 words = *(const uint4 *)(all + 16 + pair * 32 + u % 2 * 16);
-        const u32 *codes = &words.x;
-        float low = 0, high = 0, low_all = 0, high_all = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            low = dot_bytes(codes[i] & 0x0f0f0f0fu, x + 4 * i, 0, low);
-            high = dot_bytes(codes[i] >> 4 & 0x0f0f0f0fu, x + 16 + 4 * i, 0, high);
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                low_all += x[4 * i + j];
-                high_all += x[16 + 4 * i + j];
-            }
-        }
-        int scale[2], least[2];
-        levels(all + 4, 2 * pair, scale[0], least[0]);
-        levels(all + 4, 2 * pair + 1, scale[1], least[1]);
-        float codes_sum = fmaf((float)scale[0], low, (float)scale[1] * high);
-        float least_sum = fmaf((float)least[0], low_all, (float)least[1] * high_all);
-        return fmaf(half_at(all), codes_sum, -half_at(all + 2) * least_sum);
+        const u8 *all = row + u / 16 * 144;
+        int pair = u % 16 / 4;
+        const uint2 codes = *(const uint2 *)(all + 16 + pair * 32 + u % 4 * 8);
+        float low = dot_bytes(codes.y & 0x0f0f0f0fu, x + 4, 0, dot_bytes(codes.x & 0x0f0f0f0fu, x, 0, 0));
+        float high = dot_bytes(codes.x >> 4 & 0x0f0f0f0fu, x + 8, 0, 0);
+        high = dot_bytes(codes.y >> 4 & 0x0f0f0f0fu, x + 12, 0, high);
+        float low_all = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+        float high_all = ((x[8] + x[9]) + (x[10] + x[11])) + ((x[12] + x[13]) + (x[14] + x[15]));
+        u32 scales, least, both = *(const u32 *)all;
+        pair_levels((const u32 *)(all + 4), pair, scales, least);
+        float sum = fmaf(byte_f32<0>(scales, 0), low, byte_f32<1>(scales, 0) * high);
+        float taken = fmaf(byte_f32<0>(least, 0), low_all, byte_f32<1>(least, 0) * high_all);
+        return fmaf(to_f32(f16{(u16)both}), sum, -to_f32(f16{(u16)(both >> 16)}) * taken);
     }
 };
 

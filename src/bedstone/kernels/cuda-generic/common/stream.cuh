@@ -1,0 +1,62 @@
+// Rows of weights on their way from memory to a block: a ring of stages in shared memory, filled by
+// one thread ahead of those that multiply, and before the launch's inputs are even computed.
+#pragma once
+#include "abi.cuh"
+
+#define BS_RING_BYTES (96 * 1024)
+#define BS_STAGE_BYTES (16 * 1024)
+#define BS_MOST_STAGES 16
+
+static __device__ __forceinline__ u32 shared_address(const void *p) {
+    return (u32)__cvta_generic_to_shared(p);
+}
+
+#if __CUDA_ARCH__ >= 900
+static __device__ __forceinline__ void barrier_init(u64 *barrier, u32 count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
+}
+
+static __device__ __forceinline__ void barrier_arrive(u64 *barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+static __device__ __forceinline__ void barrier_expect(u64 *barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void barrier_wait(u64 *barrier, u32 parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(shared_address(barrier)),
+        "r"(parity)
+        : "memory");
+}
+
+// Both ends on 16 bytes, and whole multiples of them.
+static __device__ __forceinline__ void bulk_copy(void *to, const void *from, u32 bytes, u64 *barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+// Where `from` lies among 16 bytes; its copy lies so too.
+static __device__ __forceinline__ u32 skew(const void *from) { return (u32)(u64)from & 15; }
+
+// Bytes that a copy of [from, from + bytes) moves in bulk: whole sixteens around it, of which the last
+// may reach past `end`, where the matrix ends; what lies there then is copied byte by byte.
+static __device__ __forceinline__ u32 bulk_bytes(const u8 *from, u32 bytes, const u8 *end) {
+    u64 first = (u64)from & ~15ull, last = ((u64)from + bytes + 15) & ~15ull;
+    return (u32)((last <= (u64)end ? last : (u64)end & ~15ull) - first);
+}
+
+static __device__ __forceinline__ void copy_rest(u8 *to, const u8 *from, u32 bytes, const u8 *end) {
+    u32 moved = bulk_bytes(from, bytes, end), from_skew = skew(from);
+    for (u32 i = moved; i < from_skew + bytes; ++i) to[i] = (from - from_skew)[i];
+}
+#endif
