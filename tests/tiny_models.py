@@ -208,18 +208,23 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 FAMILIES = (
     "llama-biases",
+    "mistral-window",
+    "qwen2",
     "qwen3",
     "qwen2-moe",
     "qwen3-moe-some-layers",
     "gemma3-capped",
     "qwen3.5",
+    "qwen3.5-moe",
     "qwen3-next-some-dense",
     "deepseek-v2-groups",
     "deepseek-v3",
 )
-"""Models that together have every block there is: for what is slow to ask of each."""
+"""One of each architecture, which together have every block: for what is slow to ask of all."""
 
 IDS = (1, 17, 42, 3, 3, 58, 9, 26, 0, 60, 11, 5)
+LONG = (*IDS, *(7 * i * i % 61 for i in range(33)))
+"""More than a page, many times a window or a ring."""
 
 
 @dataclass

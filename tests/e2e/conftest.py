@@ -12,12 +12,12 @@ from bedstone.checkpoint.reference import open_checkpoint
 from letters import write_tokenizer
 from packages import compiled
 from reference_reader import AVAILABLE, reference_reader
-from tiny_models import IDS, MODELS, write_tiny
+from tiny_models import LONG, MODELS, write_tiny
 
 
 @dataclass(frozen=True)
 class TinyPackage:
-    """A tiny checkpoint in precise numerics; `theirs` are the logits [ids, vocab] to expect.
+    """A tiny checkpoint in precise numerics; `theirs` are the logits [ids, vocab] of `LONG`.
 
     A `latent` model computes a step of one row another way than a chunk.
     """
@@ -48,7 +48,7 @@ def tiny(
     model = write_tiny(request.param, folder / "checkpoint")
     write_tokenizer(folder / "checkpoint")
     with torch.no_grad():
-        theirs = model(torch.tensor([IDS])).logits[0].numpy()
+        theirs = model(torch.tensor([LONG])).logits[0].numpy()
     package = compiled(str(folder / "checkpoint"), folder / "package", cache, numerics="precise")
     opened = open_checkpoint(str(folder / "checkpoint"))
     latent = opened.config.latent is not None

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from bedstone.lane.plan import RULES
+from bedstone.models import FAMILIES as ARCHITECTURES
 from bedstone.runtime.load import load
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, PLAN
 from packages import Fed, compiled
-from tiny_models import FAMILIES, IDS
+from tiny_models import FAMILIES, IDS, LONG, MODELS
 
 pytestmark = pytest.mark.xdist_group("tiny")
 
@@ -32,10 +33,24 @@ def pieces(sizes: Sequence[int]) -> Iterator[Sequence[int]]:
         at += size
 
 
+def test_each_architecture_is_among_the_families():
+    assert {f"{MODELS[name][0]}ForCausalLM" for name in FAMILIES} == ARCHITECTURES.keys()
+
+
 def test_logits_agree_with_transformers_step_by_step(fed, tiny):
+    """Past a page, and past every window and ring."""
     sequence = fed()
-    ours = np.stack([sequence.feed([token], "decode") for token in IDS])
+    ours = np.stack([sequence.feed([token], "decode") for token in LONG])
     assert np.abs(ours - tiny.theirs).max() < 1e-4 * np.abs(tiny.theirs).max()
+
+
+@pytest.mark.parametrize("sizes", [(33, 12), (1, 31, 2, 11), (32, 13)])
+def test_logits_agree_with_transformers_chunk_by_chunk(fed, tiny, sizes):
+    """Borders before, on and after the end of a page."""
+    sequence, ends = fed(), np.cumsum(sizes)
+    ours = [sequence.feed(LONG[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
+    theirs = tiny.theirs[ends - 1]
+    assert np.abs(np.stack(ours) - theirs).max() < 1e-4 * np.abs(theirs).max()
 
 
 def test_any_chunking_leaves_the_same_bytes(fed):
