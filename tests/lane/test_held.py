@@ -1,6 +1,7 @@
 """Rules held back, in every way: the step stays the same bit for bit."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -31,6 +32,10 @@ RANDOM = 34
 """Subsets at random for each form and numerics of a family: over 200 a family."""
 
 
+PAIRS = 40
+"""Pairs at random of a family's chunk and batch."""
+
+
 @cache
 def stage(family: str, form: str) -> tuple[StepGraph, Setting]:
     graph = graph_of(SHALLOW[family], form)
@@ -58,17 +63,14 @@ def subsets(family: str, form: str, numerics: str) -> Iterator[tuple[str, ...]]:
         yield tuple(step for step in steps if rng.random() < 0.5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("numerics", NUMERICS)
-@pytest.mark.parametrize("family", SHALLOW)
-def test_every_held_subset_agrees_with_the_graph(family: str, form: str, numerics: Any) -> None:
+def assert_agree(family: str, form: str, numerics: Any, subsets: Iterable[tuple[str, ...]]) -> None:
+    """However much is held back, the step computes what its graph says."""
     graph, given = stage(family, form)
     expected = truth(graph, given, numerics)
     fewest = len(lowered(graph, numerics).steps)
     most = len(lowered(graph, numerics, held=RULES).steps)
     seen: set[str] = set()
-    for held in dict.fromkeys(subsets(family, form, numerics)):
+    for held in dict.fromkeys(subsets):
         schedule = lowered(graph, numerics, held=held)
         assert not fired(schedule).keys() & set(held)
         assert fewest <= len(schedule.steps) <= most
@@ -76,6 +78,26 @@ def test_every_held_subset_agrees_with_the_graph(family: str, form: str, numeric
         if made not in seen:
             assert same(outcome(schedule, given), expected), held
         seen.add(made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("numerics", NUMERICS)
+@pytest.mark.parametrize("family", SHALLOW)
+def test_every_held_subset_agrees_with_the_graph(family: str, form: str, numerics: Any) -> None:
+    assert_agree(family, form, numerics, subsets(family, form, numerics))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SHALLOW)
+def test_every_pair_of_rules_held_agrees_with_the_graph(family: str) -> None:
+    """All pairs for one sequence, some of each other form's."""
+    for form in FORMS:
+        pairs = list(itertools.combinations(steps_held(family, form), 2))
+        if form != "decode":
+            some = np.random.default_rng([len(family), len(form)]).permutation(len(pairs))
+            pairs = [pairs[at] for at in some[:PAIRS]]
+        assert_agree(family, form, "precise", pairs)
 
 
 def test_every_rule_fires_in_some_model() -> None:
