@@ -12,6 +12,7 @@ from bedstone.target.cpu import (
     parse_cpuinfo,
     read_features,
     refuses,
+    require_features,
     runnable,
 )
 from bedstone.target.hardware import read_sets
@@ -70,6 +71,8 @@ def test_a_module_compiled_for_more_than_the_machine_has_is_refused() -> None:
     refusal = lacks("norm", V4, V4 - {"avx512f"})
     assert refusal is not None
     assert "module `norm` was compiled for CPU features this machine lacks: `avx512f`" in refusal
+    with pytest.raises(TargetError, match="`avx512f`"):
+        require_features("norm", V4, V4 - {"avx512f"})
 
 
 def test_only_features_of_every_processor_count() -> None:

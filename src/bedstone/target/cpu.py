@@ -55,6 +55,13 @@ def lacks(module: str, needs: frozenset[str], features: frozenset[str]) -> str |
     )
 
 
+def require_features(module: str, needs: frozenset[str], features: frozenset[str]) -> None:
+    """Refuse a module that was compiled for CPU features which are not there."""
+    refusal = lacks(module, needs, features)
+    if refusal is not None:
+        raise TargetError(refusal)
+
+
 def parse_cpuinfo(text: str) -> frozenset[str]:
     """The features that every processor of a `/proc/cpuinfo` text has; none where it names none."""
     lines = (line.partition(":") for line in text.splitlines())
