@@ -1,8 +1,63 @@
-"""Geometry of the CUDA kernels: mixtures of experts."""
+"""Geometry of the CUDA kernels: mixtures of experts, and products of each head by its own matrix."""
 
-from bedstone.library.kernel import Geometry, Variant
+from collections.abc import Iterator
 
-GEOMETRIES: tuple[tuple[str, Geometry], ...] = ()
+from bedstone.library.kernel import Extent, Geometry, Shared, Variant
+from bedstone.spec.dtype import FORMATS, FormatName
+
+_CHOICE_ROWS = 4
+"""Rows of a block that scores, chooses or weighs; a warp each."""
+
+_ROUTED_ROWS = 8
+"""Rows of a router's cluster."""
+
+_BALLOT = 12
+"""Bytes of a choice for each expert."""
+
+_LOGIT = 4
+
+
+def _threads(count: int) -> tuple[int, int, int]:
+    return count, 1, 1
+
+
+_CHOICE = Geometry(_threads(32 * _CHOICE_ROWS), (Extent("rows", _CHOICE_ROWS),))
+_TOPK = Geometry(_CHOICE.block, _CHOICE.grid, Shared(0, (("experts", _BALLOT * _CHOICE_ROWS),)))
+_ROUTE = Geometry(
+    _threads(256),
+    (Extent("rows", _ROUTED_ROWS, times=8),),
+    Shared(0, (("experts", (_BALLOT + _LOGIT) * _ROUTED_ROWS),)),
+    cluster=(8, 1, 1),
+    source="route.cu",
+)
+_EACH_CHOICE = Geometry(_threads(256), (Extent("n", 8), Extent("chosen"), Extent("rows")))
+_SUMS = Geometry(_threads(256), (Extent("n", 4), Extent("rows")))
+_HEADS = Geometry(_threads(128), (Extent("heads"), Extent("n", 16), Extent("rows")))
+_TRANSPOSED = Geometry(_threads(64), (Extent("heads"), Extent("n", 256), Extent("rows", 8)))
+
+
+def _floats(fmt: FormatName) -> Iterator[tuple[str, Geometry]]:
+    """Entries of one format that read float activations."""
+    for ending in ("", "_b"):
+        yield f"route_{fmt}{ending}", _ROUTE
+    yield f"xlinear_{fmt}", _EACH_CHOICE
+    for family in ("", "_s", "_sg"):
+        yield f"xdown{family}_{fmt}", _SUMS
+        for out in ("", "_q", "_fq"):
+            yield f"xglu{family}_{fmt}{out}", _EACH_CHOICE
+    for out in ("", "_q", "_fq"):
+        yield f"hlinear_{fmt}{out}", _HEADS
+    yield f"hlinear_t_{fmt}", _TRANSPOSED
+
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
+    ("score", _CHOICE),
+    ("renorm", _CHOICE),
+    ("topk", _TOPK),
+    ("topk_b", _TOPK),
+    ("xsum", Geometry(_threads(256), (Extent("n", 256), Extent("rows")))),
+    *(row for fmt in FORMATS for row in _floats(fmt)),
+)
 """Patterns of entry names, the first that matches deciding."""
 
 VARIANTS: tuple[Variant, ...] = ()

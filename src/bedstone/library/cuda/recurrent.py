@@ -1,8 +1,38 @@
 """Geometry of the CUDA kernels: what carries a state of each sequence."""
 
-from bedstone.library.kernel import Geometry, Variant
+from bedstone.library.kernel import Extent, Geometry, Shared, Variant
 
-GEOMETRIES: tuple[tuple[str, Geometry], ...] = ()
+_CHANNELS = 128
+"""Channels of a convolution a block owns, at least, and the rows it makes of them."""
+_SLAB = 32
+
+_COLUMNS = 32
+_STAGE = 16
+"""Columns of a head's state a block owns, and the rows it lays into shared memory at a time."""
+
+_FLOAT = 4
+
+_HELD = Shared(
+    # keys and queries made up to whole 32s, values, gates
+    _FLOAT * _STAGE * (2 * 31 + _COLUMNS + 2),
+    (("dk", _FLOAT * _STAGE * 2),),
+)
+
+
+def _conv(channels: str) -> Geometry:
+    grid = (Extent(channels, _CHANNELS), Extent("seqs"), Extent("rows", _SLAB))
+    return Geometry((256, 1, 1), grid)
+
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
+    ("conv", _conv("channels")),
+    ("conv_parts?", _conv("channels0")),
+    ("decay", Geometry((256, 1, 1), (Extent("rows"),))),
+    (
+        "delta*",
+        Geometry((256, 1, 1), (Extent("heads"), Extent("seqs"), Extent("dv", _COLUMNS)), _HELD),
+    ),
+)
 """Patterns of entry names, the first that matches deciding."""
 
 VARIANTS: tuple[Variant, ...] = ()

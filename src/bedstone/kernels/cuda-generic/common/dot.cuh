@@ -1,13 +1,19 @@
-// What a warp makes of rows of weights and a row of float activations.
+// What one warp makes of rows of weights and a row of float activations, in the order that `linear.cu`
+// sums by, so that every entry makes the same bits of a matrix.
 //
-// A sum's order depends on the format and k alone: unit u of a row is lane u % 32's, in its slice
-// u / 32 % SLICES; a lane's slices are summed in order, folded, and then the lanes are. So every
-// entry that multiplies by a matrix makes the same bits of it. Rows that are not whole units are
-// taken value by value, as units of one.
+// That order hangs on the format and k alone: a row's units are dealt to a power of two of lanes, 32 to
+// MOST_LANES; a lane's own are summed in order, then each 32 lanes, then those sums one after another.
+// Here a warp stands for all of them: a lane keeps a sum for each 32.
 #pragma once
 #include "weights.cuh"
 
-#define SLICES 4  // sums a lane keeps, which hang on no other
+#define MOST_LANES 256
+
+static __device__ __forceinline__ int units_of_32(int units) {
+    int lanes = 32;
+    while (lanes < units && lanes < MOST_LANES) lanes *= 2;
+    return lanes / 32;
+}
 
 static __device__ __forceinline__ bool lies_on_16(const void *p) { return ((u64)p & 15) == 0; }
 
@@ -30,48 +36,109 @@ static __device__ __forceinline__ float load_unit(const float *x, int u, float (
     return all;
 }
 
-// Unit `u` of each of W rows.
-template <class F, int W, bool ALIGNED>
-struct Units {
-    static __device__ __forceinline__ int count(int k) { return k / F::UNIT; }
-    static __device__ __forceinline__ void add(const u8 *const (&w)[W], const float *x, int u, int slice,
-                                               float (&sums)[W][SLICES]) {
-        float values[F::UNIT], all = load_unit<F, ALIGNED>(x, u, values);
-#pragma unroll
-        for (int i = 0; i < W; i++) sums[i][slice] += F::dot(w[i], u, values, all);
-    }
-};
-
-template <class F, int W>
-struct Values {
-    static __device__ __forceinline__ int count(int k) { return k; }
-    static __device__ __forceinline__ void add(const u8 *const (&w)[W], const float *x, int u, int slice,
-                                               float (&sums)[W][SLICES]) {
-#pragma unroll
-        for (int i = 0; i < W; i++) sums[i][slice] = fmaf(F::value(w[i], u), x[u], sums[i][slice]);
-    }
-};
-
-template <class Taken, int W>
-static __device__ __forceinline__ void add_rows(const u8 *const (&w)[W], const float *x, int k,
-                                                float (&sums)[W][SLICES]) {
-    int units = Taken::count(k), u = threadIdx.x % 32;
-    for (; u + 32 * (SLICES - 1) < units; u += 32 * SLICES)
-#pragma unroll
-        for (int s = 0; s < SLICES; s++) Taken::add(w, x, u + 32 * s, s, sums);
-#pragma unroll
-    for (int s = 0; s < SLICES - 1; s++)
-        if (u + 32 * s < units) Taken::add(w, x, u + 32 * s, s, sums);
+// A unit of a row that is not whole units, value by value.
+template <class F>
+static __device__ __forceinline__ float dot_edge(const u8 *w, const float *x, int u, int k) {
+    float sum = 0.0f;
+    for (int i = F::UNIT * u; i < k && i < F::UNIT * (u + 1); i++) sum = fmaf(F::value(w, i), x[i], sum);
+    return sum;
 }
 
-// The products of W rows of weights with one row of activations, to every lane.
-template <class F, int W>
-static __device__ __forceinline__ void dot_rows(const u8 *const (&w)[W], const float *x, int k,
-                                                float (&made)[W]) {
-    float sums[W][SLICES] = {};
-    if (k % F::UNIT) add_rows<Values<F, W>>(w, x, k, sums);
-    else if (lies_on_16(x)) add_rows<Units<F, W, true>>(w, x, k, sums);
-    else add_rows<Units<F, W, false>>(w, x, k, sums);
+// The sums of all lanes of each of V values, one after another.
+template <int V>
+static __device__ __forceinline__ float sum_lanes(float (&v)[V]) {
+    int lane = threadIdx.x % 32, step = 16;
 #pragma unroll
-    for (int i = 0; i < W; i++) made[i] = warp_sum((sums[i][0] + sums[i][1]) + (sums[i][2] + sums[i][3]));
+    for (int half = V / 2; half; half /= 2, step /= 2) {
+        bool high = lane & step;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            float other = __shfl_xor_sync(BS_FULL, high ? v[i] : v[i + half], step);
+            v[i] = (high ? v[i + half] : v[i]) + other;
+        }
+    }
+#pragma unroll
+    for (; step; step /= 2) v[0] += __shfl_xor_sync(BS_FULL, v[0], step);
+    float total = __shfl_sync(BS_FULL, v[0], 0);
+#pragma unroll
+    for (int i = 1; i < V; i++) total += __shfl_sync(BS_FULL, v[0], i * (32 / V));
+    return total;
+}
+
+// W rows of weights, and what is made of each.
+template <int W>
+struct Rows {
+    const u8 *at[W];
+};
+
+template <int W>
+struct Products {
+    float at[W];
+};
+
+template <class F, int W>
+static __device__ __forceinline__ void add_unit(const Rows<W> &w, const float *x, int u, float *sums, int stride) {
+    float values[F::UNIT], all = load_unit<F, true>(x, u, values);
+#pragma unroll
+    for (int i = 0; i < W; i++) sums[i * stride] += F::dot(w.at[i], u, values, all);
+}
+
+template <class F, int W, int V>
+static __device__ __forceinline__ Products<W> dot_whole(const Rows<W> &w, const float *x, int k) {
+    float sums[W][V] = {};
+    int units = k / F::UNIT, u = threadIdx.x % 32;
+    for (; u + 32 * (V - 1) < units; u += 32 * V)
+#pragma unroll
+        for (int v = 0; v < V; v++) add_unit<F, W>(w, x, u + 32 * v, &sums[0][v], V);
+#pragma unroll
+    for (int v = 0; v < V - 1; v++)
+        if (u + 32 * v < units) add_unit<F, W>(w, x, u + 32 * v, &sums[0][v], V);
+    Products<W> made;
+#pragma unroll
+    for (int i = 0; i < W; i++) made.at[i] = sum_lanes<V>(sums[i]);
+    return made;
+}
+
+// Rows of any width, activations that lie anywhere.
+template <class F>
+static __device__ __noinline__ float dot_any(const u8 *w, const float *x, int k) {
+    int units = (k + F::UNIT - 1) / F::UNIT, most = units_of_32(units);
+    float total = 0.0f;
+    for (int v = 0; v < most; v++) {
+        float sum = 0.0f;
+        for (int u = 32 * v + threadIdx.x % 32; u < units; u += 32 * most) {
+            float values[F::UNIT];
+            if (k % F::UNIT) sum += dot_edge<F>(w, x, u, k);
+            else sum += F::dot(w, u, values, load_unit<F, false>(x, u, values));
+        }
+        sum = warp_sum(sum);
+        total = v ? total + sum : sum;
+    }
+    return total;
+}
+
+// The products of W rows of weights with one row of activations, in every lane. Not inlined: dozens of
+// entries are made of it.
+template <class F, int W>
+static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, int k) {
+    if (k % F::UNIT || !lies_on_16(x)) {
+        Products<W> made;
+        for (int i = 0; i < W; i++) made.at[i] = dot_any<F>(w.at[i], x, k);
+        return made;
+    }
+    switch (units_of_32(k / F::UNIT)) {
+    case 1: return dot_whole<F, W, 1>(w, x, k);
+    case 2: return dot_whole<F, W, 2>(w, x, k);
+    case 4: return dot_whole<F, W, 4>(w, x, k);
+    default: return dot_whole<F, W, 8>(w, x, k);
+    }
+}
+
+// Brings a warp's rows of weights into the second-level cache, before what they multiply is there.
+template <int W>
+static __device__ __forceinline__ void prefetch_rows(const Rows<W> &w, i64 bytes) {
+#pragma unroll
+    for (int i = 0; i < W; i++)
+        for (i64 at = 128 * (threadIdx.x % 32); at < bytes; at += 32 * 128)
+            asm volatile("prefetch.global.L2 [%0];" ::"l"(w.at[i] + at));
 }

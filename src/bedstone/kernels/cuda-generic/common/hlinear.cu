@@ -1,0 +1,105 @@
+// hlinear, hlinear_t of float activations: each head of a row by its own matrix. A warp makes a few of a
+// head's outputs; of the transposed, a thread makes four, for some rows at once.
+#include "dot.cuh"
+#include "part.cuh"
+
+#define WARPS 4
+#define OUTPUTS 4  // of a warp
+
+struct Heads {
+    int rows, heads, k, n;
+};
+
+// Grid: heads, outputs, rows.
+static __device__ __forceinline__ void hlinear(const float *x, const u8 *w, Forms out, Heads of, Window window) {
+    int head = blockIdx.x, from = (blockIdx.y * WARPS + threadIdx.x / 32) * OUTPUTS, lane = threadIdx.x % 32;
+    i64 row = blockIdx.z, bytes = format::bytes(of.k);
+    Rows<OUTPUTS> rows;
+#pragma unroll
+    for (int i = 0; i < OUTPUTS; i++) rows.at[i] = w + ((i64)head * of.n + min(from + i, of.n - 1)) * bytes;
+    if (from < of.n) prefetch_rows<OUTPUTS>(rows, bytes);
+    before_next();
+    after_previous();
+    if (from >= of.n) return;
+    Products<OUTPUTS> made = dot_rows<format, OUTPUTS>(rows, x + window.at(row, head * of.k), of.k);
+#pragma unroll
+    for (int i = 0; i < OUTPUTS; i++)
+        if (lane == i && from + i < of.n)
+            out.give<1>((row * of.heads + head) * of.n + from + i, Pack<1>{{made.at[i]}});
+}
+
+#define HLINEAR(ending, outs, ...)                                                                         \
+    BS_KERNEL(32 * WARPS)                                                                                  \
+    BS_ENTRY(hlinear_, ending)(const float *x, const u8 *w, outs, int rows, int heads, int k, int n, WINDOW(x)) { \
+        hlinear(x, w, Forms{__VA_ARGS__}, {rows, heads, k, n}, WINDOW_OF(x));                              \
+    }
+
+#define ARGS(...) __VA_ARGS__
+HLINEAR(, float *y, y, nullptr)
+HLINEAR(_q, code_t *yq, nullptr, yq)
+HLINEAR(_fq, ARGS(float *y, code_t *yq), y, yq)
+
+// --- transposed --------------------------------------------------------------------------------
+
+#define THREADS 64
+#define MANY_ROWS 8  // whose sums a thread holds
+
+// Four values of a row from `i` on; past its end zeros.
+static __device__ __forceinline__ Pack<4> four_values(const u8 *row, int i, int n) {
+    typedef format F;
+    Pack<4> v;
+    if constexpr (F::BLOCK == 1) {
+        typedef typename F::element T;
+        if constexpr (sizeof(T) == 4) {
+            if (n % 4 == 0) return load<4>((const float *)row + i);
+        } else if (n % 4 == 0) {
+            uint2 pair = *(const uint2 *)((const T *)row + i);
+            const T *each = (const T *)&pair;
+            return Pack<4>{{to_f32(each[0]), to_f32(each[1]), to_f32(each[2]), to_f32(each[3])}};
+        }
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++) v.at[j] = i + j < n ? F::value(row, i + j) : 0.0f;
+    return v;
+}
+
+// Outputs [from, from + 4) of ROWS rows, from row `first` on; past the last row it again.
+template <int ROWS>
+static __device__ __forceinline__ void transposed(const float *x, const u8 *w, float *y, const Heads &of,
+                                                  const Window &window, int first, int from) {
+    int head = blockIdx.x;
+    i64 bytes = format::bytes(of.n);
+    const float *own[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) own[r] = x + window.at(min(first + r, of.rows - 1), head * of.k);
+    w += (i64)head * of.k * bytes;
+    Pack<4> sums[ROWS] = {};
+#pragma unroll 8
+    for (int i = 0; i < of.k; i++) {
+        Pack<4> v = four_values(w + i * bytes, from, of.n);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            float by = own[r][i];
+#pragma unroll
+            for (int j = 0; j < 4; j++) sums[r].at[j] = fmaf(by, v.at[j], sums[r].at[j]);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+        for (int j = 0; j < 4; j++)
+            if (first + r < of.rows && from + j < of.n)
+                y[((i64)(first + r) * of.heads + head) * of.n + from + j] = sums[r].at[j];
+}
+
+// Grid: heads, outputs, rows.
+BS_KERNEL(THREADS)
+BS_ENTRY(hlinear_t_, )(const float *x, const u8 *w, float *y, int rows, int heads, int k, int n, WINDOW(x)) {
+    Heads of = {rows, heads, k, n};
+    Window window = WINDOW_OF(x);
+    int from = 4 * (blockIdx.y * THREADS + threadIdx.x), first = blockIdx.z * MANY_ROWS;
+    before_next();
+    after_previous();
+    if (from >= n) return;
+    if (rows == 1) transposed<1>(x, w, y, of, window, first, from);
+    else transposed<MANY_ROWS>(x, w, y, of, window, first, from);
+}
