@@ -1,25 +1,30 @@
 """Reported cases about targets: what a set of kernels serves, and what it must refuse."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from bedstone.build.kernels import require_kernels
+from bedstone.build.report import report
 from bedstone.build.route import subject
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.checkpoint.shapes import ShapeCheckpoint, shape_checkpoint
-from bedstone.errors import TargetError, WeightError
+from bedstone.errors import DefinitionError, KernelError, TargetError, WeightError
 from bedstone.lane.cpu import CpuShim
 from bedstone.lane.entries import entry
 from bedstone.lane.errors import NoLaunchError
 from bedstone.lane.launch import Launch
 from bedstone.library.catalog import cpu_kernels
+from bedstone.spec.axes import axis_values
+from bedstone.spec.manifest import Impl, KernelLaunch, Manifest, Op
 from bedstone.spec.target import ModelRecord, ModelType, Routing
-from bedstone.target.audit import Built, Wanted, audit
+from bedstone.target.audit import Absence, Built, Wanted, audit, failures
 from bedstone.target.blob import Blob
 from bedstone.target.models import Model
 from bedstone.target.resolve import Resolution, resolve
+from definitions import definition
 from lane_graphs import LLAMA, config, graph_of, lowered, misses, without
 
 
@@ -59,12 +64,40 @@ def test_h02_kernels_for_a_fixed_count_of_heads_serve_no_other():
     assert resolved(hybrid, fitting).require().row == fitting
 
 
+def test_h02_a_definition_refuses_another_count_than_its_own_by_name():
+    fixed = definition(axes={"n": {"type": "var"}, "Hv": {"type": "const", "value": 32}})
+    assert axis_values(fixed, {"n": 1, "Hv": 32})["Hv"] == 32
+    with pytest.raises(DefinitionError, match="`double_n` fixes axis `Hv` at 32, found 48"):
+        axis_values(fixed, {"n": 1, "Hv": 48})
+
+
 def test_h04_a_slower_path_is_never_silent():
     graph = graph_of(LLAMA, "decode")
     schedule = lowered(graph, shim=without("glu"))
     wanted = misses(schedule, "glu")
     assert wanted
     assert {(miss.reason, miss.why) for miss in wanted} == {("shim", "taken away")}
+    listed = report(schedule)["misses"]
+    assert {"op", "rule", "reason", "why"} <= listed[0].keys()
+    assert [miss for miss in listed if miss["rule"] == "glu"] == [asdict(miss) for miss in wanted]
+
+
+def test_h04_a_way_round_is_taken_only_where_one_is_declared():
+    """Strictly, a kernel that is missing fails the set: a reason has to stand in its record."""
+    scan = Wanted("scan", "Scan", "each op is launched by itself", None, None)
+    (missing,) = failures(audit([scan], Built({}, {}), []))
+    assert "without it `Scan` does not fire and each op is launched by itself" in missing.note
+    allowed = Absence("scan", "the library X is not built here", "KERNEL.toml", own=True)
+    (excused,) = audit([scan], Built({}, {}), [allowed])
+    assert (excused.good, excused.status) == (True, "expected_absent")
+    assert excused.note == "the library X is not built here (KERNEL.toml)"
+
+
+def test_h04_what_a_manifest_calls_has_no_way_round():
+    launch = KernelLaunch("x", "scan", (1, 1, 1), (1, 1, 1))
+    manifest = Manifest("m", {}, {}, {"scan": Op((), Impl((launch,)))}, {})
+    with pytest.raises(KernelError, match="`scan`: never built"):
+        require_kernels(manifest, Built({}, {}), cpu_kernels())
 
 
 def test_h06_a_name_is_matched_exactly_and_the_nearest_is_shown():

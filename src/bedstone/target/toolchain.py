@@ -31,6 +31,7 @@ _FIXED_FLAGS = (
     "-g0",
     "-frandom-seed=bedstone",
     "-Wl,--build-id=none",
+    "-Wl,-z,defs",
     "-Wl,-s",
 )
 
