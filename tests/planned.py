@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from bedstone.build.lane import target_lane
 from bedstone.build.request import Options
 from bedstone.build.step import PlannedStep, plan_step
 from bedstone.build.survey import Choices, Machine, Survey, survey
@@ -25,10 +26,12 @@ def planned(
     """One form of a known model's step."""
     options = Options(numerics, 4096, RULES if unfused else (), sequences)
     shape = shape_checkpoint(name, matrices)
-    return plan_step(shape, form, options, fuse_quant=not unfused)
+    lane = target_lane("auto", numerics)
+    return plan_step(shape, form, options, lane.unfused if unfused else lane)
 
 
 def surveyed(name: str, *forms: str, **options: object) -> Survey:
     """The survey of a known model."""
-    choices = Choices(Options(context=4096, sequences=3), forms or ("decode",), **options)
+    made = Options(context=4096, sequences=3)
+    choices = Choices(made, forms or ("decode",), target_lane("auto", made.numerics), **options)
     return survey(shape_checkpoint(name, "q4_0"), choices, MACHINE)

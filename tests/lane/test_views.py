@@ -5,7 +5,7 @@ import pytest
 from bedstone.graph.parse import parse
 from bedstone.graph.step import StepGraph
 from bedstone.lane.launch import Quantize, Read, SetRows, TakeRow, ToScratch
-from bedstone.lane.layout import quant_in_place
+from bedstone.library.coding import BF16, INT8
 from lane_graphs import LLAMA, assert_computes, graph_of, kinds, lowered
 
 TEXT = """\
@@ -110,9 +110,11 @@ def test_a_view_is_quantized_where_its_tensor_is() -> None:
 
 
 def test_only_a_view_on_a_whole_block_is_quantized_in_place() -> None:
-    assert quant_in_place(0)
-    assert quant_in_place(96)
-    assert not quant_in_place(48)
+    assert INT8.whole(0)
+    assert INT8.whole(96, 32)
+    assert not INT8.whole(96, 48)
+    assert BF16.whole(48, 8)
+    assert not BF16.whole(4)
 
 
 def test_a_batch_takes_no_launch_for_its_rows() -> None:

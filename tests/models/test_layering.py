@@ -34,10 +34,10 @@ def test_a_name_tells_its_layer(tensor, layer):
     assert layer_of(tensor) == layer
 
 
-@pytest.mark.parametrize("form", ["decode", "chunk", "batch"])
+@pytest.mark.parametrize(("form", "rows"), [("decode", 1), ("chunk", 512), ("batch", 2)])
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_an_op_makes_of_a_layers_constant_is_of_that_layer(name, form):
-    graph = form_graph(shape_checkpoint(name), form, 1024, sequences=2)
+def test_what_an_op_makes_of_a_layers_constant_is_of_that_layer(name, form, rows):
+    graph = form_graph(shape_checkpoint(name), form, 1024, rows)
     found = set()
     for op in graph.ops:
         for constant in filter(CONSTANT.match, reads(op)):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 from bedstone.build.compile import compile_checkpoint
+from bedstone.build.lane import target_lane
 from bedstone.build.plan import plan_form
 from bedstone.build.request import Options, Package, Request
 from bedstone.checkpoint.reference import open_checkpoint
@@ -45,10 +46,11 @@ def plan(
     numerics: Numerics = "quantized",
     held: tuple[str, ...] = (),
     sequences: int = 8,
+    target: str = "auto",
 ) -> Schedule:
     """The schedule of one form of a checkpoint's step; `held` names rules to hold back.
 
-    A batch is of `sequences`, two at least.
+    A batch is of `sequences`, two at least. A `target` need not run on this machine.
 
     Raises `CallerError`: there is no such form, or step of so many sequences.
     """
@@ -56,6 +58,7 @@ def plan(
         raise CallerError(f"no form `{form}`: expected one of {', '.join(get_args(FormName))}")
     opened = open_checkpoint(str(checkpoint))
     try:
-        return plan_form(opened, form, Options(numerics, held=held, sequences=sequences))
+        options = Options(numerics, held=held, sequences=sequences)
+        return plan_form(opened, form, options, target_lane(target, numerics))
     finally:
         opened.close()

@@ -4,18 +4,21 @@ The same checkpoint, target, options and compiler give the same bytes.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from bedstone.build.compiler import compiler_identity
 from bedstone.build.emit import PAGE
 from bedstone.build.identity import sources_digest
-from bedstone.build.kernels import Compiled, catalog, compile_modules, require_kernels
+from bedstone.build.kernels import Compiled, compile_modules, require_kernels
+from bedstone.build.lane import lane_of
 from bedstone.build.plan import plan_manifest
 from bedstone.build.report import report
 from bedstone.build.request import Package, Request, served_context
 from bedstone.build.route import Route, route
 from bedstone.build.write import write_directory
+from bedstone.library.kernel import KernelSet
 from bedstone.spec.codec import serialize
 from bedstone.spec.manifest import Manifest, Module
 from bedstone.spec.package import (
@@ -31,9 +34,12 @@ from bedstone.spec.package import (
     emit_lock,
 )
 from bedstone.spec.release import VERSION
+from bedstone.target.architecture import Form
 from bedstone.target.blob import kernel_set_hash
-from bedstone.target.toolchain import Compiler, find_compiler
 from bedstone.verify import verify
+
+SUFFIXES: dict[Form, str] = {"shared_object": ".so", "cubin": ".cubin", "ptx": ".ptx"}
+"""How files end that hold a module of each form."""
 
 Progress = Callable[[str], None]
 """Told the name of each stage as it begins."""
@@ -46,14 +52,15 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     this machine has no compiler, or cannot run the target.
     """
     served = route(request.checkpoint, request.target)
-    compiler = find_compiler()
+    compiler = compiler_identity(served.hardware.vendor)
+    lane = lane_of(served.hardware, request.options.numerics)
     progress("plan")
-    forms, emission = plan_manifest(request.checkpoint, request.options)
+    forms, emission = plan_manifest(request.checkpoint, request.options, lane)
     progress("kernels")
     compiled = compile_modules(served.sources, emission.modules, request.cache / "modules")
-    manifest = _pinned(emission.manifest, compiled.objects)
+    manifest = _pinned(emission.manifest, compiled)
     progress("audit")
-    target = _target(served, compiled, manifest)
+    target = _target(served, compiled, manifest, lane.kernels)
     progress("verify")
     verify(manifest)
     lock = _lock(request, served.hardware.name, manifest, compiler)
@@ -73,18 +80,18 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     return Package(out, lock)
 
 
-def _pinned(manifest: Manifest, objects: Mapping[str, bytes]) -> Manifest:
+def _pinned(manifest: Manifest, compiled: Compiled) -> Manifest:
     """The manifest with each module pinned to the bytes it was compiled to."""
-    hashes = {label: hashlib.sha256(data).hexdigest() for label, data in objects.items()}
-    modules = {
-        label: Module(f"{label}-{sha256[:12]}.so", sha256) for label, sha256 in hashes.items()
-    }
+    modules: dict[str, Module] = {}
+    for label, data in compiled.objects.items():
+        sha256 = hashlib.sha256(data).hexdigest()
+        suffix = SUFFIXES[compiled.built.blobs[label].form]
+        modules[label] = Module(f"{label}-{sha256[:12]}{suffix}", sha256)
     return replace(manifest, modules=modules)
 
 
-def _target(served: Route, compiled: Compiled, manifest: Manifest) -> Target:
+def _target(served: Route, compiled: Compiled, manifest: Manifest, kernels: KernelSet) -> Target:
     """What the package is for, once every entry the manifest calls is found in its modules."""
-    kernels = catalog(served.hardware.vendor)
     findings = require_kernels(manifest, compiled.built, kernels)
     return Target(
         hardware=served.hardware.name,
@@ -100,7 +107,7 @@ def _target(served: Route, compiled: Compiled, manifest: Manifest) -> Target:
     )
 
 
-def _lock(request: Request, target: str, manifest: Manifest, compiler: Compiler) -> Lock:
+def _lock(request: Request, target: str, manifest: Manifest, compiler: str) -> Lock:
     return Lock(
         bedstone=VERSION,
         checkpoint=request.reference,
@@ -110,7 +117,7 @@ def _lock(request: Request, target: str, manifest: Manifest, compiler: Compiler)
         context=served_context(request.checkpoint, request.options),
         sequences=request.options.sequences,
         page=PAGE,
-        compiler=compiler.identity,
+        compiler=compiler,
         sources=sources_digest(),
         modules={name: module.sha256 for name, module in manifest.modules.items()},
     )

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bedstone.build.operand import Frequencies, Int, Operand, Operands, Real, Role, Whole
 from bedstone.build.operands import operands
-from bedstone.build.ops import OpTable, Place, Sizes
+from bedstone.build.ops import OpTable, Place, Sizes, numbers_of
 from bedstone.build.placement import Placement, Workspace, state_of
 from bedstone.build.protocol import (
     CHAIN_ROLES,
@@ -29,7 +29,8 @@ from bedstone.errors import CallerError
 from bedstone.graph.step import FormName, RopeTable, Table
 from bedstone.lane.entries import entry
 from bedstone.lane.schedule import Schedule
-from bedstone.library.kernel import Kernel, KernelSet
+from bedstone.library.kernel import CacheType, Kernel, KernelSet
+from bedstone.spec.dtype import DTYPE_BYTES
 from bedstone.spec.manifest import (
     Arg,
     Batch,
@@ -153,14 +154,16 @@ class _Emitter:
         kernel = self.kernels.get(name)
         if kernel is None:
             raise CallerError(f"kernel `{name}` is not in the set `{self.kernels.name}`")
-        return self.table.call(kernel, given, sizes, place)
+        most = numbers_of(kernel, given, sizes.largest)
+        known = {param: size for param, size in most.items() if isinstance(size, int)}
+        return self.table.call(self.kernels.suited(name, known) or kernel, given, sizes, place)
 
     def declare(self, schedule: Schedule) -> None:
         """Add the buffers and states that `schedule` reads and does not compute."""
         self.weights.declare(schedule)
         for table in schedule.tables.values():
             if not table.scratch:
-                self.states[state_of(table.name, schedule)] = _state(table)
+                self.states[state_of(table.name, schedule)] = _state(table, self.kernels.cache)
         for rope in schedule.ropes.values():
             self._rotation(rope)
 
@@ -226,11 +229,11 @@ class _Emitter:
         return Emission(manifest, {label: labels[label] for label in sorted(labels)})
 
 
-def _state(table: Table) -> State:
+def _state(table: Table, cache: CacheType) -> State:
     """Cached rows are paged; what begins with zeros belongs to its sequence whole."""
     if table.zeros:
         return State(bytes_per_seq=table.capacity * table.width * 4)
-    return State(bytes_per_token=table.width * 4)
+    return State(bytes_per_token=table.width * DTYPE_BYTES[cache])
 
 
 def _place_whole(operand: Operand) -> Arg:

@@ -5,7 +5,7 @@ sizes are literals of its launch, since a grid may name vars but not parameters.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bedstone.build.operand import (
     Count,
@@ -54,14 +54,19 @@ Place = Callable[[Operand], Arg]
 class Sizes:
     """What the numbers of a program are: its full row count and the var that lowers it, if any.
 
-    `length_var` counts the cached positions of the step's sequence.
+    `length_var` counts the cached positions of the step's sequence; without it they are the most.
     """
 
     rows: int
     rows_var: str | None
     page: int
     pages_width: int
-    length_var: str
+    length_var: str | None
+
+    @property
+    def largest(self) -> "Sizes":
+        """The numbers at their most, whatever the vars say."""
+        return replace(self, rows_var=None, length_var=None)
 
     def number(self, operand: Operand) -> Expr | float:
         """The value of a scalar operand: a literal, or an expression of the rows var."""
@@ -82,7 +87,7 @@ class Sizes:
 
     def _count(self, rows: Rows) -> int | str:
         if isinstance(rows, Upto):
-            return self.length_var
+            return self.length_var or rows.most
         return rows if self.rows_var is None or rows != self.rows else self.rows_var
 
 
@@ -109,7 +114,7 @@ class OpTable:
                 launch_args.append(ParamArg(len(interface)))
                 interface.append(param.type)
                 args.append(bound)
-        numbers = _numbers(kernel, operands, sizes)
+        numbers = numbers_of(kernel, operands, sizes)
         launch = KernelLaunch(
             module=kernel.module,
             entry=kernel.entry,
@@ -179,10 +184,10 @@ def _floats(values: tuple[float, ...], size: int) -> Pack:
     return Pack(size, fields)
 
 
-def _numbers(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Expr]:
+def numbers_of(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Expr]:
     """The integer parameters, by name: what grids, scratch and an op's name are made from."""
     values = {
-        param.name: sizes.number(operands[param.name])
+        param.name: sizes.number(_given(kernel, param, operands))
         for param in kernel.params
         if isinstance(param.type, ScalarParam)
     }

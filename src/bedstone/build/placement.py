@@ -19,12 +19,13 @@ from bedstone.build.operand import (
     Weight,
 )
 from bedstone.errors import CallerError
-from bedstone.lane.schedule import QBLOCK, Schedule, Slot
 from bedstone.lane.schedule import Buffer as LaneBuffer
+from bedstone.lane.schedule import Schedule, Slot, code_sizes
 from bedstone.spec.dtype import DTYPE_BYTES, DType
 from bedstone.spec.manifest import Arg, BufArg, Buffer, StateArg
 
-_PIECE_DTYPE: dict[str, DType] = {"codes": "i8", "scales": "f32", "sums": "i32"}
+_BLOCK_DTYPE: dict[str, DType] = {"scales": "f32", "sums": "i32"}
+"""What stands beside scaled codes."""
 
 
 @dataclass(slots=True)
@@ -100,9 +101,12 @@ class Placement:
         quant = parent.quant
         if quant is None:
             raise CallerError(f"tensor `{operand.tensor}` has no quantized form")
-        slots = {"codes": quant.codes, "scales": quant.scales, "sums": quant.sums}
-        at = offset if operand.piece == "codes" else offset // QBLOCK * 4
-        return self.workspace.place(_PIECE_DTYPE[operand.piece], slots[operand.piece], at)
+        coding, piece = self.schedule.coding, operand.piece
+        slot = dict(quant.pieces()).get(piece)
+        if slot is None:
+            raise CallerError(f"the codes of `{operand.tensor}` have no {piece}")
+        at = code_sizes(offset, coding)[piece]
+        return self.workspace.place(_BLOCK_DTYPE.get(piece, coding.dtype), slot, at)
 
     def _resolve(self, tensor: str, row: int) -> tuple[LaneBuffer, LaneBuffer, int]:
         """A tensor's record, the record that owns its memory, and the elements to a row of it."""

@@ -1,24 +1,24 @@
 """From an open checkpoint to schedules and a manifest: the pure half of a compile."""
 
 from bedstone.build.emit import Emission, Forms, Naming, emit
+from bedstone.build.lane import Lane
 from bedstone.build.request import Options, served_context, served_forms
 from bedstone.build.segments import segments
 from bedstone.build.step import plan_step
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.graph.step import FormName
 from bedstone.lane.schedule import Schedule
-from bedstone.library.catalog import cpu_kernels
 from bedstone.spec.manifest import Segment
 
 
-def plan_form(checkpoint: Checkpoint, form: FormName, options: Options) -> Schedule:
+def plan_form(checkpoint: Checkpoint, form: FormName, options: Options, lane: Lane) -> Schedule:
     """The schedule of one form of the checkpoint's step."""
-    return plan_step(checkpoint, form, options).schedule
+    return plan_step(checkpoint, form, options, lane).schedule
 
 
-def plan_manifest(checkpoint: Checkpoint, options: Options) -> tuple[Forms, Emission]:
+def plan_manifest(checkpoint: Checkpoint, options: Options, lane: Lane) -> tuple[Forms, Emission]:
     """Every form's schedule, and the manifest they become."""
-    planned = {form: plan_form(checkpoint, form, options) for form in served_forms(options)}
+    planned = {form: plan_form(checkpoint, form, options, lane) for form in served_forms(options)}
     forms = Forms(**planned)
     consts = {*forms.chunk.consts, *forms.decode.consts}
     naming = Naming(
@@ -27,7 +27,7 @@ def plan_manifest(checkpoint: Checkpoint, options: Options) -> tuple[Forms, Emis
         context=served_context(checkpoint, options),
         binds={name: _binds(checkpoint, name) for name in sorted(consts)},
     )
-    return forms, emit(forms, naming, cpu_kernels())
+    return forms, emit(forms, naming, lane.kernels)
 
 
 def _binds(checkpoint: Checkpoint, constant: str) -> tuple[Segment, ...]:

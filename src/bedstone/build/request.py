@@ -17,9 +17,8 @@ from bedstone.graph.step import FormName
 from bedstone.spec.file import read_bounded
 from bedstone.spec.package import LOCK, Lock, parse_lock
 from bedstone.target.cpu import choose, read_features
-from bedstone.target.hardware import read_sets
+from bedstone.target.hardware import HardwareSet, read_sets
 from bedstone.target.pin import parse_target
-from bedstone.target.toolchain import Compiler
 
 MOST_CONTEXT = 32768
 """Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
@@ -59,27 +58,27 @@ class Request:
         return str(self.checkpoint.path.resolve())
 
     @property
-    def hardware(self) -> str:
+    def hardware(self) -> HardwareSet:
         """The hardware set to compile for.
 
         A set there is none of is a `CallerError`, one this machine cannot run a `TargetError`.
         """
         wanted, _ = parse_target(self.target)
-        return choose(wanted, read_sets(), read_features()).name
+        return choose(wanted, read_sets(), read_features())
 
-    def cached(self, compiler: Compiler) -> Path:
+    def cached(self, compiler: str) -> Path:
         """Where the cache keeps the package: a name made from all that decides its bytes."""
         _, pin = parse_target(self.target)
         key = package_key(
             self.checkpoint.identity,
             self.reference,
-            self.hardware,
+            self.hardware.name,
             str(pin),
             self.options.numerics,
             ",".join(self.options.held),
             str(self.options.sequences),
             str(served_context(self.checkpoint, self.options)),
-            compiler.identity,
+            compiler,
             sources_digest(),
         )
         return self.cache / "packages" / key

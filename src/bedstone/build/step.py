@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 
+from bedstone.build.lane import Lane
 from bedstone.build.request import Options, served_context, served_forms
 from bedstone.checkpoint.shapes import Shape
 from bedstone.errors import CallerError
 from bedstone.graph.step import FormName, StepGraph
-from bedstone.lane.cpu import CpuShim
-from bedstone.lane.facts import Knobs
-from bedstone.lane.plan import plan as lower
-from bedstone.lane.schedule import MAX_CHUNK, Schedule
-from bedstone.library.catalog import cpu_kernels
+from bedstone.lane.schedule import Schedule
 from bedstone.models import step_graph
 
 
@@ -20,35 +17,25 @@ class PlannedStep:
 
     graph: StepGraph
     schedule: Schedule
+    lane: Lane
 
 
-def plan_step(
-    shape: Shape, form: FormName, options: Options, *, fuse_quant: bool = True
-) -> PlannedStep:
-    """Plan one form; one that such a step does not have is a `CallerError`.
-
-    Without `fuse_quant` no launch writes the quantized form of its result: quantizes stand apart.
-    """
+def plan_step(shape: Shape, form: FormName, options: Options, lane: Lane) -> PlannedStep:
+    """Plan one form for a lane; one that such a step does not have is a `CallerError`."""
     if form not in served_forms(options):
         raise CallerError(f"a batch is of several sequences, not of {options.sequences}")
-    graph = form_graph(shape, form, served_context(shape, options), options.sequences)
-    schedule = lower(
-        graph,
-        numerics=options.numerics,
-        held=options.held,
-        shim=CpuShim(cpu_kernels()),
-        knobs=Knobs(fuse_quant=fuse_quant),
-    )
-    return PlannedStep(graph, schedule)
+    context = served_context(shape, options)
+    rows = {"decode": 1, "chunk": lane.knobs.max_chunk, "batch": options.sequences}
+    graph = form_graph(shape, form, context, rows[form])
+    return PlannedStep(graph, lane.lower(graph, options.held), lane)
 
 
-def form_graph(shape: Shape, form: FormName, context: int, sequences: int = 1) -> StepGraph:
+def form_graph(shape: Shape, form: FormName, context: int, rows: int) -> StepGraph:
     """The step graph of one form; a chunk takes as many rows as the param `tokens` says."""
-    rows = {"decode": 1, "chunk": min(MAX_CHUNK, context), "batch": sequences}
     return step_graph(
         shape.config,
         form,
-        rows=rows[form],
+        rows=min(rows, context) if form == "chunk" else rows,
         capacity=context,
         row_param="tokens" if form == "chunk" else None,
         formats={name: shape.format(name) for name in shape.constants},

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bedstone.build.lane import Lane
 from bedstone.build.request import Options, served_context
 from bedstone.build.step import PlannedStep, plan_step
 from bedstone.build.summary import Summary, summarize
@@ -18,14 +19,13 @@ from bedstone.target.bandwidth import Bandwidth
 class Choices:
     """What to plan and where to count it.
 
-    `at` is the position of a step's last row, None half of the context. `fuse_quant` lets launches
-    quantize what they make.
+    `at` is the position of a step's last row, None half of the context.
     """
 
     options: Options
     forms: Sequence[FormName]
+    lane: Lane
     at: int | None = None
-    fuse_quant: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,6 @@ def survey(shape: Shape, choices: Choices, machine: Machine) -> Survey:
     at = (context + 1) // 2 if choices.at is None else choices.at
     if not 1 <= at <= context:
         raise CallerError(f"position {at}: a sequence has positions 1 to {context}")
-    steps = {
-        form: plan_step(shape, form, choices.options, fuse_quant=choices.fuse_quant)
-        for form in choices.forms
-    }
+    steps = {form: plan_step(shape, form, choices.options, choices.lane) for form in choices.forms}
     summaries = {form: summarize(step, at) for form, step in steps.items()}
     return Survey(shape.config, choices.options, context, at, machine, steps, summaries)

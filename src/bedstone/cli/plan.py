@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedstone.cli.document import JsonOption, print_json
-from bedstone.cli.options import ContextOption, Numerics, NumericsOption, SequencesOption
+from bedstone.cli.options import (
+    ContextOption,
+    Numerics,
+    NumericsOption,
+    SequencesOption,
+    TargetOption,
+)
 from bedstone.cli.plan_options import (
     AtOption,
     BandwidthOption,
@@ -32,6 +38,7 @@ def command(
     format_: FormatOption = "bf16",
     form: FormOption = "all",
     sequences: SequencesOption = 8,
+    target: TargetOption = "auto",
     numerics: NumericsOption = Numerics.quantized,
     context: ContextOption = None,
     at: AtOption = None,
@@ -43,6 +50,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a model's step becomes: launches, fusions and misses, bytes moved, memory."""
+    from bedstone.build.lane import target_lane
     from bedstone.build.request import Options, served_forms
     from bedstone.build.survey import Choices, Machine
     from bedstone.cli.plan_text import survey_text
@@ -51,7 +59,8 @@ def command(
     rules = RULES if unfused else tuple(filter(None, held.split(",")))
     options = Options(numerics.value, context, rules, sequences)
     forms = served_forms(options) if form == "all" else (form,)
-    choices = Choices(options, forms, at, fuse_quant=not unfused)
+    lane = target_lane(target, numerics.value)
+    choices = Choices(options, forms, lane.unfused if unfused else lane, at)
     machine = Machine(_bandwidth(bandwidth), _rate("--compute", compute, 1e12))
     found = _survey(checkpoint, config, format_, choices, machine)
     if html is not None:

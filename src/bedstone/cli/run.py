@@ -158,9 +158,9 @@ def command(
 
 def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoint, Package]":
     """The checkpoint, open, and its package: the one named, or the one in the cache."""
+    from bedstone.build.compiler import compiler_identity
     from bedstone.build.request import Options, Request, is_package, read_package
     from bedstone.checkpoint.reference import open_checkpoint
-    from bedstone.target.toolchain import find_compiler
 
     if is_package(Path(reference)):
         package = read_package(Path(reference))
@@ -175,7 +175,7 @@ def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoin
     opened = open_checkpoint(reference)
     options = Options((wanted.numerics or Numerics.quantized).value, wanted.context)
     request = Request(opened, options, cache_directory(), wanted.target)
-    cached = request.cached(find_compiler())
+    cached = request.cached(compiler_identity(request.hardware.vendor))
     if is_package(cached):
         return opened, read_package(cached)
     # the planner is not worth importing for a package that is already there

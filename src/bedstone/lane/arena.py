@@ -12,7 +12,7 @@ from bedstone.lane.facts import Facts
 from bedstone.lane.inplace import in_place
 from bedstone.lane.launch import Form, Upto
 from bedstone.lane.layout import View, memory_of
-from bedstone.lane.schedule import QBLOCK, Buffer, QuantSlots, Slot, Step
+from bedstone.lane.schedule import Buffer, QuantSlots, Slot, Step, code_sizes
 from bedstone.lane.touch import touches
 
 Stacks = tuple[tuple[str, ...], ...]
@@ -113,9 +113,8 @@ def _sizes(tensor: str, form: Form, facts: Facts) -> Iterator[tuple[Piece, int]]
     if form == "f32":
         yield (tensor, "f32"), 4 * count
         return
-    yield (tensor, "codes"), count
-    yield (tensor, "scales"), 4 * count // QBLOCK
-    yield (tensor, "sums"), 4 * count // QBLOCK
+    for kind, nbytes in code_sizes(count, facts.coding).items():
+        yield (tensor, kind), nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,8 @@ class _Placed:
         value, view, slots = self.facts.values[name], self.views.get(name), self.slots
         quant = None
         if (name, "codes") in slots:
-            quant = QuantSlots(slots[name, "codes"], slots[name, "scales"], slots[name, "sums"])
+            scales, sums = slots.get((name, "scales")), slots.get((name, "sums"))
+            quant = QuantSlots(slots[name, "codes"], scales, sums)
         count = self.facts.count(name)
         f32 = slots.get((name, "f32"))
         return Buffer(

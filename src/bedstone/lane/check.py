@@ -21,7 +21,7 @@ from bedstone.graph.step import (
 )
 from bedstone.lane.errors import ChunkLengthError, OpError, UnknownRuleError
 from bedstone.lane.facts import Facts
-from bedstone.lane.schedule import MAX_CHUNK, Numerics
+from bedstone.lane.schedule import Numerics
 
 
 def require_names(numerics: str, held: Collection[str], rules: Collection[str]) -> None:
@@ -33,11 +33,11 @@ def require_names(numerics: str, held: Collection[str], rules: Collection[str]) 
         raise UnknownRuleError(unknown, rules)
 
 
-def require_graph(graph: StepGraph) -> None:
-    """Refuse a graph that is not legal, or that no lane can lower."""
+def require_graph(graph: StepGraph, max_chunk: int) -> None:
+    """Refuse a graph that is not legal, or a chunk of more rows than the lane compiles."""
     require(graph)
-    if graph.form == "chunk" and graph.rows > MAX_CHUNK:
-        raise ChunkLengthError(graph.rows, MAX_CHUNK)
+    if graph.form == "chunk" and graph.rows > max_chunk:
+        raise ChunkLengthError(graph.rows, max_chunk)
 
 
 def require_lowerable(facts: Facts) -> None:

@@ -35,24 +35,21 @@ class CpuShim:
         """Why no CPU kernel runs `launch`."""
         if isinstance(launch, Sequences):
             return self.lacks(launch.whole)
-        unfit = _unfit(launch) or _unfollowed(launch)
-        if unfit is not None:
-            return unfit
-        name = entry(launch)
-        return None if self.kernels.get(name) else f"no kernel `{name}`"
+        return _unfit(launch) or missing(launch, self.kernels)
 
 
-def _unfollowed(launch: Launch) -> str | None:
-    able = followed(launch)
+def missing(launch: Launch, kernels: KernelSet) -> str | None:
+    """What the kernels of a set cannot do of a launch: follow its parts, or all of it."""
+    able, name = followed(launch), entry(launch)
     for read in reads_of(launch):
         if read.window is not None and read not in able:
-            return f"`{read.tensor}` is a part, which `{entry(launch)}` cannot follow"
-    return None
+            return f"`{read.tensor}` is a part, which `{name}` cannot follow"
+    return None if kernels.get(name) else f"no kernel `{name}`"
 
 
 def _unfit(launch: Launch) -> str | None:
     """What a kernel's sizes do not suit; one that quantizes its result makes whole blocks."""
-    experts = _experts(launch)
+    experts = experts_of(launch)
     if experts > MOST_EXPERTS:
         return f"{experts} experts are more than {MOST_EXPERTS}"
     if isinstance(launch, Attention | FlatAttention):
@@ -66,7 +63,7 @@ def _unfit(launch: Launch) -> str | None:
     return None
 
 
-def _experts(launch: Launch) -> int:
+def experts_of(launch: Launch) -> int:
     """The experts a launch chooses among, or the matrices it is given."""
     match launch:
         case Route(routing=routing):

@@ -38,4 +38,4 @@ def _rows(table: str, at: RowSel, version: str, column: int | None, facts: Facts
 
 def factor(x: str, matrix: Matrix | Stack, facts: Facts) -> Read:
     """The input of a product, in the form its matrix asks for."""
-    return Read(x, "quant" if facts.reads_quant(matrix) else "f32")
+    return Read(x, "quant" if facts.reads_quant(matrix, x) else "f32")

@@ -9,7 +9,8 @@ from bedstone.graph.refs import reads, table_write, writes
 from bedstone.graph.step import Concat, Linear, Part, StepGraph, Value
 from bedstone.lane.layout import Layout, View
 from bedstone.lane.operand import Matrix, Rows, Stack, Upto
-from bedstone.lane.schedule import QBLOCK, Numerics
+from bedstone.lane.schedule import Numerics
+from bedstone.library.coding import INT8, Coding
 from bedstone.spec.dtype import FORMATS
 
 TOKENS = "token"
@@ -23,7 +24,7 @@ class Knobs:
     `fuse_quant` lets producers write their quantized form. An attention is cut into as many pieces
     as give `target_blocks` blocks of work, at most `max_splits` and each of `min_span` positions.
     Where a product has `wide_outputs` outputs, a warp computes four of them, if it has warps. With
-    `in_place` a result may take the memory of an operand.
+    `in_place` a result may take the memory of an operand. A chunk has `max_chunk` rows at most.
     """
 
     fuse_quant: bool = True
@@ -32,6 +33,7 @@ class Knobs:
     max_splits: int = 16
     wide_outputs: int = 4224
     in_place: bool = True
+    max_chunk: int = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,13 @@ class Facts:
     graph: StepGraph
     numerics: Numerics
     knobs: Knobs
+    coding: Coding
     values: Mapping[str, Value]
     storage: Mapping[str, str]
     spread: frozenset[str]
 
     @classmethod
-    def of(cls, graph: StepGraph, numerics: Numerics, knobs: Knobs) -> Self:
+    def of(cls, graph: StepGraph, numerics: Numerics, knobs: Knobs, coding: Coding = INT8) -> Self:
         """The facts of a legal `graph`."""
         storage = {name: name for name in graph.tables}
         spread: set[str] = set()
@@ -62,7 +65,7 @@ class Facts:
             if of_rows and any(n in spread or _cached(graph, storage, n) for n in reads(op)):
                 spread.update(writes(op))
         values = declared(graph) | (dict(graph.values) or infer(graph))
-        return cls(graph, numerics, knobs, values, storage, frozenset(spread))
+        return cls(graph, numerics, knobs, coding, values, storage, frozenset(spread))
 
     def rows(self, name: str) -> int:
         """The rows of a tensor."""
@@ -122,13 +125,16 @@ class Facts:
             version: self.whole(table) for version, table in made.items() if self.scratch(version)
         }
 
-    def reads_quant(self, matrix: Matrix | Stack) -> bool:
-        """Whether a product by `matrix` reads the quantized form of its input.
+    def reads_quant(self, matrix: Matrix | Stack, x: str) -> bool:
+        """Whether a product of `x` by `matrix` reads the coded form of `x`.
 
-        It depends on the numerics and the matrix alone, so holding a rule back moves no rounding.
+        It depends on the graph and the numerics alone, so holding a rule back moves no rounding.
+        A gate, which is a matrix of one row held as it is, is read as it is.
         """
-        quantized = self.numerics == "quantized" and FORMATS[matrix.format].quantized
-        return quantized and matrix.k % QBLOCK == 0
+        if self.numerics != "quantized" or matrix.format not in self.coding.formats:
+            return False
+        gate = matrix.n == 1 and not FORMATS[matrix.format].quantized
+        return not gate and self.coding.whole(matrix.k) and self.rows(x) > self.coding.above
 
 
 def _cached(graph: StepGraph, storage: Mapping[str, str], name: str) -> bool:

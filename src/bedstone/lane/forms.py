@@ -50,7 +50,7 @@ class Forms:
     def _quantize(self, source: str) -> OneLaunch:
         rows, width = self.facts.count(source), self.facts.width(source)
         launch = Quantize(Read(source), rows, width, ToBuf(source, f32=False, quant=True))
-        return fitted(launch, self.views, self.shim)
+        return fitted(launch, self.views, self.shim, self.facts.coding)
 
     def _read(self, form: Form) -> list[Read]:
         reads = (read for step in self.steps for read in reads_of(step.launch))
@@ -107,7 +107,8 @@ class Forms:
         view = self.views.get(read.tensor)
         if view is None:
             return True
-        return view.layout.whole_blocks and read.window == view.layout.window
+        whole = view.layout.whole_blocks(self.facts.coding)
+        return whole and read.window == view.layout.window
 
 
 def _home(dst: ToBuf | ToScratch) -> str:

@@ -5,12 +5,7 @@ from dataclasses import dataclass, replace
 
 from bedstone.graph.step import Fixed, Part, Row
 from bedstone.lane.operand import Window
-from bedstone.lane.schedule import QBLOCK
-
-
-def quant_in_place(offset: int) -> bool:
-    """Whether a view reads its parent's quantized form: it starts on a whole block."""
-    return offset % QBLOCK == 0
+from bedstone.library.coding import Coding
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +43,10 @@ class Layout:
         last = (self.rows - 1) * self.row + (self.units - 1) * self.unit
         return self.offset + last + self.width
 
-    @property
-    def whole_blocks(self) -> bool:
-        """Whether the tensor is made of whole blocks of the other's quantized form."""
-        sizes = (self.offset, self.width, *(() if self.contiguous else (self.row, self.unit)))
-        return all(map(quant_in_place, sizes))
+    def whole_blocks(self, coding: Coding) -> bool:
+        """Whether the tensor is made of whole blocks of the other's coded form."""
+        steps = () if self.contiguous else (self.row, self.unit)
+        return coding.whole(self.offset, self.width, *steps)
 
     def take_row(self, at: int) -> "Layout":
         """One row."""

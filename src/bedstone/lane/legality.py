@@ -134,7 +134,7 @@ def _no_bias(match: Match) -> str | None:
 
 def _same_form(match: Match) -> str | None:
     facts = match.body.facts
-    quant = {facts.reads_quant(facts.matrix(op.w)) for op in _linears(match)}
+    quant = {facts.reads_quant(facts.matrix(op.w), op.x) for op in _linears(match)}
     return None if len(quant) == 1 else "some matrices take quantized rows, others do not"
 
 

@@ -60,7 +60,9 @@ def _linked(body: Body, shim: Shim, views: Mapping[str, View]) -> tuple[tuple[St
         node = body.nodes[key]
         if is_taken(node.op) and node.op.out in views:
             continue
-        launches = [fitted(one, views, shim) for one in link(node.op, body.facts)]
+        launches = [
+            fitted(one, views, shim, body.facts.coding) for one in link(node.op, body.facts)
+        ]
         for launch, ops in zip(launches, shares(node.op, node.sources), strict=True):
             why = shim.lacks(launch)
             parts = _parts(launch)

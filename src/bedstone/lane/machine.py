@@ -11,7 +11,7 @@ from bedstone.graph.step import AtParam, Fixed, RowSel, Set
 from bedstone.lane.facts import Facts
 from bedstone.lane.graph_terms import graph_terms
 from bedstone.lane.layout import Layout
-from bedstone.lane.memory import Memory, Piece
+from bedstone.lane.memory import Memory
 from bedstone.lane.operand import (
     Carry,
     Dst,
@@ -25,7 +25,7 @@ from bedstone.lane.operand import (
     ToScratch,
     Version,
 )
-from bedstone.lane.schedule import Buffer, Schedule, Slot
+from bedstone.lane.schedule import Buffer, Piece, Schedule, Slot
 from bedstone.lane.terms import Size, Term, Terms
 
 
@@ -145,7 +145,7 @@ class Machine:
     def factor(self, x: Read, m: Matrix | Stack) -> Term:
         """The input of a product, read in the form that its matrix and the numerics ask for."""
         self.declared(m)
-        return self.read(x, "quant" if self.facts.reads_quant(m) else "f32")
+        return self.read(x, "quant" if self.facts.reads_quant(m, x.tensor) else "f32")
 
     def declared(self, m: Matrix | Stack) -> None:
         """Break the step unless the graph has such a matrix, or stack of them."""
@@ -187,7 +187,8 @@ class Machine:
             layout = _seen(buffer)
             buffer = self._buffer(buffer.view_of)
             self.require(
-                form == "f32" or layout.whole_blocks, f"`{name}` is not made of whole blocks"
+                form == "f32" or layout.whole_blocks(self.facts.coding),
+                f"`{name}` is not made of whole blocks",
             )
         size = (buffer.rows, buffer.width)
         if form == "f32":
@@ -197,9 +198,8 @@ class Machine:
             return
         if buffer.quant is None:
             raise BrokenStepError(f"`{name}` has no quantized form in memory")
-        yield _Place(buffer.quant.codes, "codes", size, layout)
-        yield _Place(buffer.quant.scales, "scales", size, layout)
-        yield _Place(buffer.quant.sums, "sums", size, layout)
+        for piece, slot in buffer.quant.pieces():
+            yield _Place(slot, piece, size, layout)
 
     # --- writing -----------------------------------------------------------------------------
 

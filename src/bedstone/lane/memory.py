@@ -1,12 +1,9 @@
 """The arena while a schedule is run on symbols: which bytes hold which piece of which value."""
 
 from bisect import bisect_left, bisect_right
-from typing import Literal
 
-from bedstone.lane.schedule import Slot
+from bedstone.lane.schedule import Piece, Slot
 from bedstone.lane.terms import Term
-
-Piece = Literal["f32", "codes", "scales", "sums"]
 
 
 class Memory:

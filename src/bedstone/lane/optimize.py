@@ -98,7 +98,8 @@ class Optimizer:
         return ("held", "held back by the caller") if rule.name in self.held else None
 
     def _lacking(self, op: LaneOp) -> str | None:
-        launches = (fitted(one, self._views, self.shim) for one in link(op, self.body.facts))
+        facts = self.body.facts
+        launches = (fitted(one, self._views, self.shim, facts.coding) for one in link(op, facts))
         answers = (self.shim.lacks(launch) for launch in launches)
         return next((why for why in answers if why is not None), None)
 

@@ -21,6 +21,7 @@ from bedstone.lane.shim import Shim
 from bedstone.lane.table import TABLE
 from bedstone.lane.verify import verify
 from bedstone.lane.warps import widen
+from bedstone.library.coding import INT8, Coding
 
 OWN = "gemv_parts"
 """The lane's own rule in the shared table."""
@@ -40,6 +41,7 @@ def plan(
     numerics: Numerics,
     shim: Shim,
     knobs: Knobs | None = None,
+    coding: Coding = INT8,
     held: Collection[str] = (),
 ) -> Schedule:
     """The schedule of `graph` on the lane that `shim` answers for, without the rules `held` names.
@@ -48,8 +50,9 @@ def plan(
     `numerics` or `held`, is a `CallerError`; an op without a launch on this lane a `NoLaunchError`.
     """
     require_names(numerics, held, RULES)
-    require_graph(graph)
-    facts = Facts.of(graph, numerics, knobs or Knobs())
+    knobs = knobs or Knobs()
+    require_graph(graph, knobs.max_chunk)
+    facts = Facts.of(graph, numerics, knobs, coding)
     require_lowerable(facts)
     optimizer = Optimizer(Body(facts), shim, held)
     optimizer.run()
@@ -76,6 +79,7 @@ def _lowered(optimizer: Optimizer, shim: Shim) -> Schedule:
         model=graph.model,
         form=graph.form,
         numerics=facts.numerics,
+        coding=facts.coding,
         rows=graph.rows,
         row_param=graph.row_param,
         steps=steps,

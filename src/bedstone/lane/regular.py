@@ -22,8 +22,9 @@ from bedstone.lane.launch import (
     ToScratch,
     Version,
 )
-from bedstone.lane.schedule import QBLOCK, Schedule
+from bedstone.lane.schedule import Piece, Schedule, code_sizes
 from bedstone.lane.touch import Leaf, leaves, rewrite
+from bedstone.library.coding import Coding
 
 
 def irregular(launch: Sequences, schedule: Schedule, facts: Facts) -> Iterator[str]:
@@ -80,7 +81,7 @@ def _follows(whole: Leaf, one: Leaf, number: int, schedule: Schedule) -> bool:
         case ToBuf(tensor), ToBuf(other):
             rows = (_starts(tensor, 0, schedule), _starts(other, 0, schedule))
             width = schedule.buffers[tensor].width if tensor in schedule.buffers else 0
-            return _apart(*rows, number * width)
+            return _apart(*rows, number * width, schedule.coding)
         case ToScratch(table, row), ToScratch(other, at):
             return table == other and at == row + number
         case ToRows(table, _, _), ToRows(other, at, _):
@@ -101,19 +102,18 @@ def _read_follows(whole: Read, one: Read, number: int, schedule: Schedule) -> bo
     dense = (buffer.width, buffer.width)
     same = (units[0] or dense) == (units[1] or dense)
     rows = [_starts(r.tensor, r.row or 0, schedule) for r in (whole, one)]
-    return same and _apart(rows[0], rows[1], number * step)
+    return same and _apart(rows[0], rows[1], number * step, schedule.coding)
 
 
-def _apart(first: dict[str, int], other: dict[str, int], values: int) -> bool:
+def _apart(first: dict[Piece, int], other: dict[Piece, int], values: int, coding: Coding) -> bool:
     """Whether two rows lie that many values apart in every form that both have."""
-    sizes = {"f32": 4 * values, "codes": values}
-    sizes |= dict.fromkeys(("scales", "sums"), 4 * values // QBLOCK)
+    sizes = code_sizes(values, coding) | {"f32": 4 * values}
     return first.keys() == other.keys() and all(
         other[piece] == start + sizes[piece] for piece, start in first.items()
     )
 
 
-def _starts(tensor: str, row: int, schedule: Schedule) -> dict[str, int]:
+def _starts(tensor: str, row: int, schedule: Schedule) -> dict[Piece, int]:
     """The byte of the arena at which each form of a row of a tensor starts."""
     buffer = schedule.buffers.get(tensor)
     if buffer is None:
@@ -121,15 +121,14 @@ def _starts(tensor: str, row: int, schedule: Schedule) -> dict[str, int]:
     home = schedule.buffers.get(buffer.view_of or tensor, buffer)
     pitch = buffer.width if buffer.window is None else buffer.window.row
     offset = buffer.offset + row * pitch
-    found: dict[str, int] = {}
+    found: dict[Piece, int] = {}
     if home.f32 is not None:
         found["f32"] = home.f32.offset + 4 * offset
     quant = buffer.quant or home.quant
     if quant is not None:
         at = row * buffer.width if buffer.quant is not None else offset
-        found["codes"] = quant.codes.offset + at
-        found["scales"] = quant.scales.offset + 4 * (at // QBLOCK)
-        found["sums"] = quant.sums.offset + 4 * (at // QBLOCK)
+        sizes = code_sizes(at, schedule.coding)
+        found |= {piece: slot.offset + sizes[piece] for piece, slot in quant.pieces()}
     return found
 
 

@@ -1,23 +1,19 @@
 """A step lowered: its launches in order, its buffers, and why the launches are what they are."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from bedstone.graph.step import Carried, Const, FormName, RopeTable, Table
 from bedstone.lane.launch import Launch
 from bedstone.lane.operand import Rows, Upto, Window
+from bedstone.library.coding import GEMV_ROWS, INT8, Coding
 
-GEMV_ROWS = 8
-"""The most rows a GEMV launch multiplies: one accumulator a row is held in registers."""
-
-MAX_CHUNK = 512
-"""The largest prefill chunk a lane compiles."""
-
-QBLOCK = 32
-"""The values of a quantized activation that share one scale."""
+QBLOCK = INT8.block
+"""The values of a quantized activation that share one scale on a CPU."""
 
 Numerics = Literal["precise", "quantized"]
+Piece = Literal["f32", "codes", "scales", "sums"]
 Reason = Literal[
     "reader", "escape", "convex", "version", "same_x", "shape", "format", "shim", "held"
 ]
@@ -68,11 +64,19 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class QuantSlots:
-    """A quantized form: i8 codes [rows, width], and a scale (f32) and a sum (i32) a block."""
+    """A coded form: codes [rows, width], and a scale (f32) and a sum (i32) a block, if scaled."""
 
     codes: Slot
-    scales: Slot
-    sums: Slot
+    scales: Slot | None = None
+    sums: Slot | None = None
+
+    def pieces(self) -> Iterator[tuple[Piece, Slot]]:
+        """The slots there are, by what they hold."""
+        yield "codes", self.codes
+        if self.scales is not None:
+            yield "scales", self.scales
+        if self.sums is not None:
+            yield "sums", self.sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,7 @@ class Schedule:
     model: str
     form: FormName
     numerics: Numerics
+    coding: Coding
     rows: int
     row_param: str | None
     steps: tuple[Step, ...]
@@ -133,3 +138,14 @@ class Schedule:
         if self.row_param is not None and rows == self.rows:
             return self.row_param
         return rows
+
+
+def code_sizes(values: int, coding: Coding) -> dict[Piece, int]:
+    """The bytes that each piece of a coded form takes for so many values."""
+    codes: dict[Piece, int] = {"codes": values * coding.code_bytes}
+    if coding.scaled:
+        codes |= dict.fromkeys(("scales", "sums"), 4 * (values // coding.block))
+    return codes
+
+
+__all__ = ["GEMV_ROWS", "QBLOCK"]

@@ -109,7 +109,7 @@ def _share(x: Read, w: str, rows: int, run: Machine) -> Term:
     row = const is not None and len(const.shape) == 2 and const.shape[0] == 1
     run.require(row, f"`{w}` is no matrix of one row")
     m = run.facts.matrix(w)
-    run.require(not run.facts.reads_quant(m), f"`{w}` takes quantized rows")
+    run.require(not run.facts.reads_quant(m, x.tensor), f"`{w}` takes quantized rows")
     logit = _linear(run.read(x), m, rows, run)
     return run.compute(run.terms.map("sigmoid", None, logit, (rows, 1)))
 

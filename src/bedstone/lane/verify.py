@@ -17,12 +17,13 @@ from bedstone.lane.facts import Facts
 from bedstone.lane.launch import ArgMax, Read, Sequences, Upto, Version
 from bedstone.lane.machine import BrokenStepError, Machine
 from bedstone.lane.regular import irregular
-from bedstone.lane.schedule import QBLOCK, Buffer, Schedule, Slot, Step
+from bedstone.lane.schedule import Buffer, Schedule, Slot, Step, code_sizes
 from bedstone.lane.semantics import run_launch
 from bedstone.lane.shim import Shim
 from bedstone.lane.terms import Term
 from bedstone.lane.touch import reads_of
 from bedstone.lane.views import is_taken
+from bedstone.library.coding import Coding
 
 
 def verify(schedule: Schedule, facts: Facts, shim: Shim) -> list[str]:
@@ -40,8 +41,10 @@ def verify(schedule: Schedule, facts: Facts, shim: Shim) -> list[str]:
 
 
 def _declared(schedule: Schedule, facts: Facts) -> Iterator[str]:
-    """The schedule declares what the graph does."""
+    """The schedule declares what the graph does, and codes activations as its lane does."""
     graph = facts.graph
+    if schedule.coding != facts.coding:
+        yield "activations are coded otherwise than the lane codes them"
     for name in ("consts", "tables", "carried", "ropes", "params", "outputs", "rows", "row_param"):
         if getattr(schedule, name) != getattr(graph, name):
             yield f"`{name}` is not the graph's"
@@ -55,8 +58,8 @@ def _buffers(schedule: Schedule, facts: Facts) -> Iterator[str]:
         elif buffer.live != _live(name, facts):
             yield f"buffer `{name}` holds something in as many rows as `{buffer.live}` says"
         yield from _viewed(buffer, schedule)
-        before = _slots(schedule.buffers.get(buffer.beside or ""))
-        for piece, (slot, nbytes) in _slots(buffer).items():
+        before = _slots(schedule.buffers.get(buffer.beside or ""), facts.coding)
+        for piece, (slot, nbytes) in _slots(buffer, facts.coding).items():
             placed = slot.offset >= 0 and slot.end <= schedule.arena_bytes
             lies = slot.offset % ALIGN == 0
             if buffer.beside is not None:
@@ -97,7 +100,7 @@ def _shape(buffer: Buffer) -> tuple[int, int, str]:
     return buffer.rows, buffer.width, buffer.dtype
 
 
-def _slots(buffer: Buffer | None) -> dict[str, tuple[Slot, int]]:
+def _slots(buffer: Buffer | None, coding: Coding) -> dict[str, tuple[Slot, int]]:
     """The slots of a buffer by piece, and the bytes that each should have."""
     if buffer is None:
         return {}
@@ -105,10 +108,9 @@ def _slots(buffer: Buffer | None) -> dict[str, tuple[Slot, int]]:
     if buffer.f32 is not None:
         found["f32"] = (buffer.f32, 4 * count)
     if buffer.quant is not None:
-        blocks = 4 * count // QBLOCK
-        found["codes"] = (buffer.quant.codes, count)
-        found["scales"] = (buffer.quant.scales, blocks)
-        found["sums"] = (buffer.quant.sums, blocks)
+        sizes = code_sizes(count, coding)
+        # a piece that the coding has no use for should not be there: it has no right size
+        found |= {piece: (slot, sizes.get(piece, -1)) for piece, slot in buffer.quant.pieces()}
     return found
 
 

@@ -19,7 +19,7 @@ class Coding:
     dtype: DType
     block: int
     scaled: bool
-    formats: frozenset[FormatName]
+    formats: tuple[FormatName, ...]
     above: int = 0
 
     @property
@@ -32,8 +32,8 @@ class Coding:
         return all(size % self.block == 0 for size in sizes)
 
 
-INT8 = Coding("i8", 32, True, frozenset(name for name, fmt in FORMATS.items() if fmt.quantized))  # noqa: FBT003 - a row
+INT8 = Coding("i8", 32, True, tuple(name for name, fmt in FORMATS.items() if fmt.quantized))  # noqa: FBT003 - a row
 """For integer dot products: a block's 32 products are summed exactly."""
 
-BF16 = Coding("bf16", 8, False, frozenset(FORMATS) - {"f32"}, above=GEMV_ROWS)  # noqa: FBT003 - a row
+BF16 = Coding("bf16", 8, False, tuple(name for name in FORMATS if name != "f32"), above=GEMV_ROWS)  # noqa: FBT003 - a row
 """For matrix units, which only pay with rows enough to fill them; a block is 16 bytes."""

@@ -88,6 +88,8 @@ class Execution:
         return self._shaped(home.quant, 0, rows, width)
 
     def _pieces(self, slots: QuantSlots) -> tuple[Array, Array, Array]:
+        if slots.scales is None or slots.sums is None:
+            raise CallerError("expected codes of 8 bits, found codes without scales")
         return (
             self._at(slots.codes, np.int8),
             self._at(slots.scales, np.float32),

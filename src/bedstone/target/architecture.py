@@ -68,6 +68,10 @@ def unfit(text: str, form: Form, device: Capability) -> str | None:
     return f"{form} for `{text}` {_scope(arch, form)}; the device is {spelled_capability(device)}"
 
 
+CLUSTERS: Capability = (9, 0)
+"""The first devices that run clusters of blocks, and launches that overlap the one before."""
+
+
 def fitting(device: Capability, archs: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     """The names whose architecture a device runs as machine code, of (name, arch) pairs."""
     return tuple(name for name, arch in archs if unfit(arch, "cubin", device) is None)

@@ -15,7 +15,7 @@ from bedstone.graph.text import emit_op
 from bedstone.lane.census import kind
 from bedstone.lane.entries import entry
 from bedstone.lane.schedule import Schedule
-from bedstone.library.catalog import cpu_kernels
+from bedstone.library.kernel import KernelSet
 
 FAMILIES: Mapping[str, str] = {
     kind: family
@@ -68,7 +68,7 @@ def _launches(planned: PlannedStep, at: int) -> list[dict[str, Any]]:
             "entry": entry(step.launch),
             "kind": kind(step.launch),
             "family": FAMILIES.get(kind(step.launch), "elementwise"),
-            "source": _source(entry(step.launch)),
+            "source": _source(entry(step.launch), planned.lane.kernels),
             "layer": layer,
             "ops": list(step.ops),
             "rules": sorted({rule for op in step.ops for rule in fired[op]}),
@@ -79,8 +79,8 @@ def _launches(planned: PlannedStep, at: int) -> list[dict[str, Any]]:
     ]
 
 
-def _source(name: str) -> str | None:
-    kernel = cpu_kernels().get(name)
+def _source(name: str, kernels: KernelSet) -> str | None:
+    kernel = kernels.get(name)
     return None if kernel is None else kernel.source
 
 

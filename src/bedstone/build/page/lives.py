@@ -77,6 +77,4 @@ def _slots(buffer: Buffer, form: Form) -> Iterator[tuple[str, Slot]]:
     if form == "f32" and buffer.f32 is not None:
         yield buffer.dtype, buffer.f32
     if form == "quant" and buffer.quant is not None:
-        yield "codes", buffer.quant.codes
-        yield "scales", buffer.quant.scales
-        yield "sums", buffer.quant.sums
+        yield from buffer.quant.pieces()

@@ -31,8 +31,11 @@ _CACHES: dict[CacheType, str] = {"f32": "float", "bf16": "bf16"}
 
 
 @cache
-def cuda_kernels(cache: CacheType) -> KernelSet:
-    """The kernels of every CUDA hardware set, for paged tables of that type."""
+def cuda_kernels(cache: CacheType, *, clusters: bool = True) -> KernelSet:
+    """The kernels of every CUDA hardware set, for paged tables of that type.
+
+    A device without `clusters` runs what is made for one block by block: sources see to that.
+    """
     found: dict[str, Kernel] = {}
     variants: dict[str, tuple[tuple[str, Suits], ...]] = {}
     for kernel in every_kernel(BF16):
@@ -40,7 +43,8 @@ def cuda_kernels(cache: CacheType) -> KernelSet:
         for name in (kernel.entry, *others):
             geometry = _geometry(name)
             if geometry is not None:
-                found[name] = _launched(replace(kernel, entry=name), geometry, cache)
+                fit = geometry if clusters else replace(geometry, cluster=None)
+                found[name] = _launched(replace(kernel, entry=name), fit, cache)
         variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
     rows = {entry: rows for entry, rows in variants.items() if rows}
     return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, MappingProxyType(rows))
