@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.lane.plan import RULES
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from packages import Fed, compiled
@@ -109,6 +110,20 @@ def test_any_chunking_leaves_the_same_bytes(checkpoint, packages, cache, numeric
         np.testing.assert_array_equal(other_logits, logits)
         for name, rows in other_states.items():
             np.testing.assert_array_equal(rows, states[name], err_msg=name)
+
+
+def test_fusing_changes_no_bit_of_a_text(checkpoint, packages, cache, tmp_path, numerics):
+    apart = compiled(REFERENCE, tmp_path / "apart", cache, numerics=numerics, held=RULES)
+    made = []
+    for package in (packages[numerics], apart):
+        with load(package.path, cache=cache, tokens=256) as session:
+            for question in QUESTIONS:
+                tokens = list(Generator(session).generate(prompt(checkpoint, question), MADE))
+                made.append((tokens, session.read("logits")))
+    for (fused, logits), (held, theirs) in zip(made[:3], made[3:], strict=True):
+        assert fused == held
+        assert len(fused) == MADE
+        np.testing.assert_array_equal(logits, theirs)
 
 
 def test_the_reference_reader_accepts_the_manifest(packages, reference, numerics):
