@@ -108,6 +108,11 @@ class RandomStep:
         y = self.product(WIDE)
         if self.choose.below(2):
             y = self.build.add(Add(y, self.const("b", WIDE), self.name()))
+        match self.choose.below(4):
+            case 0:
+                y = self.build.add(Add(self.any(), y, self.name()))
+            case 1:
+                y = self.build.add(Softcap(y, self.name(), 3.0))
         self.pool[WIDE].append(y)
 
     def narrow(self) -> None:

@@ -6,7 +6,10 @@ import lane_cases_dense as dense
 import lane_cases_heads as heads
 import lane_cases_mixture as mixture
 import lane_cases_recurrent as recurrent
+from bedstone.graph.parse import parse
+from bedstone.graph.text import emit
 from bedstone.lane.table import TABLE
+from bedstone.spec.dtype import FORMATS
 from lane_cases import AT, HEADS, Case, attend
 from lane_cases_dense import BOTH, GLU, TWO
 from lane_graphs import CPU, assert_computes, fired, kinds, lowered, misses
@@ -22,6 +25,16 @@ def test_a_rule_fires_once_and_the_step_is_the_same_bit_for_bit(case: Case, nume
     assert fired(schedule)[case.rule] == 1
     assert not misses(schedule, case.rule)
     assert_computes(schedule, case.graph, numerics)
+
+
+@pytest.mark.parametrize("matrix", sorted(FORMATS.keys() - {"q8_0", "q4_k", "q6_k"}))
+@pytest.mark.parametrize("case", FIRES.values(), ids=FIRES.keys())
+def test_a_rule_fires_whatever_its_matrices_are_held_in(case: Case, matrix: str) -> None:
+    """But in blocks of 256 values, of which these rows have none."""
+    graph = parse(emit(case.graph).replace("q8_0", matrix))
+    schedule = lowered(graph, "quantized", **case.options)
+    assert fired(schedule)[case.rule] == 1
+    assert_computes(schedule, graph, "quantized")
 
 
 @pytest.mark.parametrize("case", HOLDS.values(), ids=HOLDS.keys())
