@@ -9,9 +9,9 @@ MULTIPROCESSORS = 132
 ENDINGS = ("", "_b", "_rows", "_b_rows")
 
 STREAMED = Geometry(
-    block=(288, 1, 1), grid=(Extent(times=MULTIPROCESSORS),), shared=Shared(96 * 1024)
+    block=(320, 1, 1), grid=(Extent(times=MULTIPROCESSORS),), shared=Shared(96 * 1024)
 )
-"""Eight warps that multiply, one that streams weights through a ring of shared memory."""
+"""Eight warps that multiply, one that streams weights to them, one that adds up."""
 
 GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
     *((f"linear_{name}{ending}", STREAMED) for name in FORMATS for ending in ENDINGS),

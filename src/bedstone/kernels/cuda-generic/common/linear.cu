@@ -1,21 +1,24 @@
 // linear, parts2 to parts4, glu of float activations: matrix products of one weight format.
 //
 // The outputs of a launch, whatever matrix they are of, are dealt evenly over its blocks, one block a
-// multiprocessor. One thread streams the block's weights through a ring; the others hold the activations
-// in registers, each the same few units of every row, and add their shares up row by row. So weights
-// are read once, in order, and from before the activations exist.
+// multiprocessor. A warp streams the block's weights through a ring, from before the activations exist;
+// eight warps hold the activations in registers, each thread the same few units of every row, and
+// multiply four rows at a time; a last warp adds up what those eight make of a row and puts it where it
+// belongs. Nobody waits for anybody but through barriers of the ring.
 #include "act.cuh"
 #include "stream.cuh"
 #include "weights.cuh"
 
 #define CONSUMERS 256
-#define THREADS (CONSUMERS + 32)
+#define PRODUCER (CONSUMERS / 32)
+#define FINISHER (PRODUCER + 1)
+#define THREADS (CONSUMERS + 64)
 #define WARPS (CONSUMERS / 32)
 #define MOST_PARTS 4
-#define STAGE_ROWS 32 // rows of weights that a stage holds at most
-#define AT_ONCE 4     // rows a thread multiplies at a time
-#define MANY (48 / format::UNIT) // units of activations that a thread keeps in registers
-#define FEW 1 // the same where they do not all fit
+#define AT_ONCE 4                 // rows of weights that a thread multiplies at a time
+#define MOST_ROWS 32              // rows of weights of one set: AT_ONCE for each group of threads
+#define MANY (48 / format::UNIT)  // units of activations that a thread keeps in registers
+#define SETS 4                    // sets whose sums wait to be added up
 
 struct matrix {
     const u8 *w;
@@ -37,49 +40,60 @@ struct job {
     const int *slot;
 };
 
-// Rows [first, first + count) of the part `of`.
-struct share {
-    int of, first, count;
-};
-
-// The outputs of one block, and how they go by stage after stage.
-struct walk {
-    i64 row_bytes;
-    int first, last, at_most;
-
-    __device__ walk(const job &j, int streams) {
-        row_bytes = format::bytes(j.k);
-        int all = 0;
-        for (int p = 0; p < (j.gated ? 1 : j.parts); ++p) all += j.part[p].n;
-        first = (int)((i64)all * blockIdx.x / gridDim.x);
-        last = (int)((i64)all * (blockIdx.x + 1) / gridDim.x);
-        i64 fit = BS_STAGE_BYTES / (row_bytes * streams);
-        at_most = fit < 1 ? 1 : fit > STAGE_ROWS / streams ? STAGE_ROWS / streams : (int)fit;
-    }
-
-    // The stage that begins at output `from`.
-    __device__ share stage(const job &j, int from) const {
-        int of = 0;
-        int left = last - from;
-        while (!j.gated && from >= j.part[of].n) from -= j.part[of++].n;
-        int count = min(min(at_most, left), j.part[of].n - from);
-        return {of, from, count};
-    }
-};
-
-// How threads lie on a row: `lanes` of them, a power of two, share it; `groups` rows go side by side.
+// How threads lie on a row: `lanes` of them, a power of two, share it; `groups` of them go side by side.
 struct mapping {
-    int units, lanes, groups, group, lane;
+    int units, lanes, groups, slots;
 
     __device__ explicit mapping(int k) {
         units = (k + format::UNIT - 1) / format::UNIT;
         lanes = 32;
         while (lanes < units && lanes < CONSUMERS) lanes *= 2;
         groups = CONSUMERS / lanes;
-        group = threadIdx.x / lanes;
-        lane = threadIdx.x % lanes;
+        slots = (units + lanes - 1) / lanes;
     }
 };
+
+// Outputs [first, first + count) of the part `of`: what all groups make in one pass over k.
+struct set {
+    int of, first, count;
+};
+
+// The outputs of one block, and how its rows are cut: `slots` segments, one unit of each lane wide.
+struct walk {
+    mapping m;
+    i64 row_bytes;
+    u32 segment_bytes, row_pitch;
+    int first, last, at_most;
+
+    __device__ explicit walk(const job &j) : m(j.k) {
+        row_bytes = format::bytes(j.k);
+        segment_bytes = (u32)format::bytes(m.lanes * format::UNIT);
+        row_pitch = (min(segment_bytes, (u32)row_bytes) + 47) & ~15u; // a copy begins up to 15 bytes early
+        int all = 0;
+        for (int p = 0; p < (j.gated ? 1 : j.parts); ++p) all += j.part[p].n;
+        first = (int)((i64)all * blockIdx.x / gridDim.x);
+        last = (int)((i64)all * (blockIdx.x + 1) / gridDim.x);
+        at_most = m.groups * (j.gated ? AT_ONCE / 2 : AT_ONCE);
+    }
+
+    __device__ __forceinline__ set at(const job &j, int from) const {
+        int of = 0, left = last - from;
+        while (!j.gated && from >= j.part[of].n) from -= j.part[of++].n;
+        return {of, from, min(min(at_most, left), j.part[of].n - from)};
+    }
+};
+
+// The row that stands `i`th in a set: which output it is for, and of which matrix. A gated unit's four
+// are two of the gate and the same two of the other.
+static __device__ __forceinline__ int output_of(const job &j, int i) {
+    return j.gated ? i / AT_ONCE * 2 + i % 2 : i;
+}
+
+static __device__ __forceinline__ const matrix &matrix_of(const job &j, const set &s, int i) {
+    return j.part[j.gated ? i % AT_ONCE / 2 : s.of];
+}
+
+// --- activations -----------------------------------------------------------------------------
 
 // Four consecutive activations from value `i` of a row of k; past its end zeros.
 static __device__ __forceinline__ void load_piece(float *to, const float *x, int i, int k) {
@@ -102,10 +116,8 @@ static __device__ __forceinline__ float load_unit(float *to, const float *x, int
     return sum;
 }
 
-// A unit's product. Rows that are no whole units, or do not begin on 16 bytes, go value by value.
-template <bool EDGE>
-static __device__ __forceinline__ float unit_dot(const u8 *row, int u, const float *x, float all, int k) {
-    if (!EDGE) return format::dot(row, u, x, all);
+// A unit's product, value by value: rows that are no whole units, or do not begin on 16 bytes.
+static __device__ __forceinline__ float edge_dot(const u8 *row, int u, const float *x, int k) {
     float sum = 0;
     for (int p = 0; p < format::UNIT / 4; ++p)
         for (int j = 0; j < 4; ++j) {
@@ -116,8 +128,8 @@ static __device__ __forceinline__ float unit_dot(const u8 *row, int u, const flo
 }
 
 // The sums of four values over a warp: the one of value `lane / 8` in every lane.
-static __device__ __forceinline__ float warp_sum4(const float *v, int lane) {
-    bool high = lane & 16, odd = lane & 8;
+static __device__ __forceinline__ float warp_sum4(const float *v) {
+    bool high = threadIdx.x & 16, odd = threadIdx.x & 8;
     float a = (high ? v[2] : v[0]) + __shfl_xor_sync(BS_FULL, high ? v[0] : v[2], 16);
     float b = (high ? v[3] : v[1]) + __shfl_xor_sync(BS_FULL, high ? v[1] : v[3], 16);
     float sum = (odd ? b : a) + __shfl_xor_sync(BS_FULL, odd ? a : b, 8);
@@ -126,48 +138,10 @@ static __device__ __forceinline__ float warp_sum4(const float *v, int lane) {
     return sum + __shfl_xor_sync(BS_FULL, sum, 1);
 }
 
-static __device__ __forceinline__ void consumers_meet() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+// --- results ---------------------------------------------------------------------------------
 
-typedef float partial_sums[STAGE_ROWS][WARPS];
+typedef float set_sums[MOST_ROWS][WARPS];
 
-// Each warp's shares of the rows of a stage, `count` of them from `base` on.
-template <int SLOTS, bool EDGE>
-static __device__ __forceinline__ void multiply(const u8 *base, i64 row_bytes, int count, const mapping &m,
-                                                const float (*x)[format::UNIT], const float *all,
-                                                const float *far, int k, float (*sums)[WARPS]) {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % (m.lanes / 32);
-    for (int from = m.group; from < count; from += AT_ONCE * m.groups) {
-        const u8 *row[AT_ONCE];
-        float sum[AT_ONCE] = {0};
-#pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) row[j] = base + row_bytes * min(from + j * m.groups, count - 1);
-#pragma unroll
-        for (int s = 0; s < SLOTS; ++s) {
-            int u = m.lane + s * m.lanes;
-            if (u >= m.units) break;
-#pragma unroll
-            for (int j = 0; j < AT_ONCE; ++j) sum[j] += unit_dot<EDGE>(row[j], u, x[s], all[s], k);
-        }
-        // what does not fit the registers is read again for every few rows
-        for (int u = m.lane + SLOTS * m.lanes; SLOTS == FEW && u < m.units; u += m.lanes) {
-            float more[format::UNIT];
-            float more_all = load_unit(more, far, u, k);
-#pragma unroll
-            for (int j = 0; j < AT_ONCE; ++j) sum[j] += unit_dot<EDGE>(row[j], u, more, more_all, k);
-        }
-        float whole = warp_sum4(sum, lane);
-        int mine = from + lane / 8 * m.groups;
-        if (lane % 8 == 0 && mine < count) sums[mine][warp] = whole;
-    }
-}
-
-static __device__ __forceinline__ float row_sum(const float *sums, const mapping &m) {
-    float sum = sums[0];
-    for (int w = 1; w < m.lanes / 32; ++w) sum += sums[w];
-    return sum;
-}
-
-// Output `i` of a part, for activation row `row`.
 static __device__ __forceinline__ void put(const job &j, int of, int i, int row, float value) {
     const matrix &part = j.part[of];
     if (part.bias) value += part.bias[i];
@@ -178,153 +152,229 @@ static __device__ __forceinline__ void put(const job &j, int of, int i, int row,
     }
 }
 
-static __device__ __forceinline__ void put_gated(const job &j, int i, int row, float gate, float up) {
-    float value = gated(gate, up, j.act);
+static __device__ __forceinline__ void put_gated(const job &j, int i, int row, float value) {
     i64 at = (i64)row * j.part[0].n + i;
     if (j.part[0].y) j.part[0].y[at] = value;
     if (j.codes) j.codes[at] = from_f32<code_t>(value);
 }
 
-static __device__ __forceinline__ void put_stage(const job &j, const share &s, int row, const mapping &m,
-                                                 const float (*sums)[WARPS]) {
-    for (int i = threadIdx.x; i < s.count; i += CONSUMERS) {
-        float value = row_sum(sums[i], m);
-        if (j.gated)
-            put_gated(j, s.first + i, row, value, row_sum(sums[STAGE_ROWS / 2 + i], m));
-        else
-            put(j, s.of, s.first + i, row, value);
-    }
+// A set's results, by one warp: lane i has the row that stands ith.
+static __device__ __forceinline__ void put_set(const job &j, const set &s, int row, const mapping &m,
+                                               const set_sums &sums) {
+    int i = threadIdx.x % 32;
+    float value = sums[i][0];
+    for (int w = 1; w < m.lanes / 32; ++w) value += sums[i][w];
+    float up = __shfl_down_sync(BS_FULL, value, 2);
+    int output = output_of(j, i);
+    if (i >= AT_ONCE * m.groups || output >= s.count) return;
+    if (!j.gated)
+        put(j, s.of, s.first + output, row, value);
+    else if (i % AT_ONCE < 2)
+        put_gated(j, s.first + output, row, gated(value, up, j.act));
 }
 
-// The stages of the ring: `stages` slots, in each the rows of every stream.
-struct ring {
-    int stages;
-    u32 slot_bytes, stream_bytes;
+// --- without a ring: older devices, and rows that no bulk copy can cut -----------------------
 
-    __device__ ring(const walk &w, int streams) {
-        stream_bytes = ((u32)(w.row_bytes * w.at_most) + 47) & ~15u; // a copy begins up to 15 bytes early
-        slot_bytes = stream_bytes * (u32)streams;
-        stages = min(BS_MOST_STAGES, (int)(BS_RING_BYTES / slot_bytes));
-    }
-};
+static __device__ void plain(const job &j, const walk &w, bool edge, set_sums &sums) {
+    const mapping &m = w.m;
+    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes;
+    after_previous();
+    for (int row = 0; row < j.rows; ++row)
+        for (int from = w.first; from < w.last;) {
+            set s = w.at(j, from);
+            float sum[AT_ONCE] = {0};
+            for (int u = lane; threadIdx.x < CONSUMERS && u < m.units; u += m.lanes) {
+                float x[format::UNIT], all = load_unit(x, j.x + (i64)row * j.k, u, j.k);
+                for (int i = 0; i < AT_ONCE; ++i) {
+                    int stands = group * AT_ONCE + i;
+                    int output = s.first + min(output_of(j, stands), s.count - 1);
+                    const u8 *weights = matrix_of(j, s, stands).w + w.row_bytes * output;
+                    sum[i] += edge ? edge_dot(weights, u, x, j.k) : format::dot(weights, u, x, all);
+                }
+            }
+            float whole = warp_sum4(sum);
+            if (threadIdx.x < CONSUMERS && threadIdx.x % 8 == 0)
+                sums[group * AT_ONCE + threadIdx.x % 32 / 8][lane / 32] = whole;
+            __syncthreads();
+            if (threadIdx.x / 32 == FINISHER) put_set(j, s, row, m, sums);
+            __syncthreads();
+            from += s.count;
+        }
+}
 
-// A slot of the ring and how often it was used before, for either side.
-struct place {
-    int slot = 0;
-    u32 turn = 0;
-
-    __device__ __forceinline__ void next(int stages) {
-        if (++slot == stages) slot = 0, ++turn;
-    }
-};
+#if __CUDA_ARCH__ >= 900
+// --- the ring --------------------------------------------------------------------------------
 
 struct shared_memory {
-    partial_sums sums[2];
+    set_sums sums[SETS];
     u64 full[BS_MOST_STAGES], empty[BS_MOST_STAGES];
+    u64 made[SETS], added[SETS];
 };
 
-// The matrix that a stream of a stage is of.
-static __device__ __forceinline__ const matrix &stream_of(const job &j, const share &s, int stream) {
-    return j.part[j.gated ? stream : s.of];
-}
+// A place in a ring of `count`, and how often the ring went round before.
+struct place {
+    int at = 0;
+    u32 turn = 0;
 
-#if __CUDA_ARCH__ >= 900
-static __device__ __forceinline__ void fill(const job &j, const walk &w, const share &s, int streams, u8 *slot,
-                                            u32 stream_bytes, u64 *full) {
-    u32 bytes = (u32)(w.row_bytes * s.count), total = 0, moved[2];
-    const u8 *rows[2];
-    for (int i = 0; i < streams; ++i) {
-        const matrix &m = stream_of(j, s, i);
-        const u8 *end = m.w + w.row_bytes * m.n;
-        rows[i] = m.w + w.row_bytes * s.first;
-        moved[i] = bulk_bytes(rows[i], bytes, end);
-        total += moved[i];
-        copy_rest(slot + i * stream_bytes, rows[i], bytes, end);
+    __device__ __forceinline__ void next(int count) {
+        if (++at == count) at = 0, ++turn;
     }
-    barrier_expect(full, total);
-    for (int i = 0; i < streams; ++i)
-        if (moved[i]) bulk_copy(slot + i * stream_bytes, rows[i] - skew(rows[i]), moved[i], full);
-}
+};
 
-static __device__ void produce(const job &j, const walk &w, const ring &r, int streams, u8 *slots, shared_memory *sh) {
-    place at;
-    for (int row = 0; row < j.rows; ++row)
-        for (int from = w.first; from < w.last; at.next(r.stages)) {
-            share s = w.stage(j, from);
-            if (at.turn) barrier_wait(&sh->empty[at.slot], (at.turn - 1) & 1);
-            fill(j, w, s, streams, slots + at.slot * r.slot_bytes, r.stream_bytes, &sh->full[at.slot]);
-            from += s.count;
-        }
-}
-#endif
+struct ring {
+    int stages;
+    u32 stage_bytes;
+    u8 *slots;
 
-// The consumers' side, over a ring or, where rows are too long for one, over memory itself.
-template <int SLOTS, bool EDGE, bool RING>
-static __device__ void consume(const job &j, const walk &w, const ring &r, int streams, const u8 *slots,
-                                            shared_memory *sh) {
-    mapping m(j.k);
-    place at;
-    int parity = 0;
-    after_previous();
-    for (int row = 0; row < j.rows; ++row) {
-        const float *x = j.x + (i64)row * j.k;
-        float own[SLOTS][format::UNIT], all[SLOTS];
-#pragma unroll
-        for (int s = 0; s < SLOTS; ++s) all[s] = load_unit(own[s], x, m.lane + s * m.lanes, j.k);
-        for (int from = w.first; from < w.last; parity ^= 1) {
-            share s = w.stage(j, from);
-            float(*sums)[WARPS] = sh->sums[parity];
-#if __CUDA_ARCH__ >= 900
-            if (RING) barrier_wait(&sh->full[at.slot], at.turn & 1);
-#endif
-            for (int i = 0; i < streams; ++i) {
-                const u8 *rows = stream_of(j, s, i).w + w.row_bytes * s.first;
-                const u8 *base = RING ? slots + at.slot * r.slot_bytes + i * r.stream_bytes + ((u32)(u64)rows & 15) : rows;
-                multiply<SLOTS, EDGE>(base, w.row_bytes, s.count, m, own, all, x, j.k, sums + i * (STAGE_ROWS / 2));
-            }
-            consumers_meet();
-#if __CUDA_ARCH__ >= 900
-            if (RING && threadIdx.x == 0) barrier_arrive(&sh->empty[at.slot]);
-#endif
-            put_stage(j, s, row, m, sums);
-            if (RING) at.next(r.stages);
-            from += s.count;
-        }
+    __device__ ring(const walk &w, u8 *memory) : slots(memory) {
+        stage_bytes = w.row_pitch * AT_ONCE * w.m.groups;
+        stages = min(BS_MOST_STAGES, (int)(BS_RING_BYTES / stage_bytes));
     }
-}
+};
 
-#if __CUDA_ARCH__ >= 900
-static __device__ __forceinline__ void open_ring(const ring &r, shared_memory *sh) {
-    if (threadIdx.x == CONSUMERS) {
-        for (int i = 0; i < r.stages; ++i) barrier_init(&sh->full[i], 1), barrier_init(&sh->empty[i], 1);
+static __device__ __forceinline__ void open(shared_memory *sh, int stages) {
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < stages; ++i) barrier_init(&sh->full[i], 1), barrier_init(&sh->empty[i], WARPS);
+        for (int i = 0; i < SETS; ++i) barrier_init(&sh->made[i], WARPS), barrier_init(&sh->added[i], 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
 }
+
+// One segment of a set's rows into a stage, a lane a row.
+static __device__ __forceinline__ void fill(const job &j, const walk &w, const set &s, int segment, u8 *stage,
+                                            u64 *full) {
+    int i = threadIdx.x % 32, output = output_of(j, i);
+    u32 from = segment * w.segment_bytes, moved = 0, bytes = min(w.segment_bytes, (u32)w.row_bytes - from);
+    const u8 *rows = nullptr;
+    u8 *to = stage + i * w.row_pitch;
+    if (i < AT_ONCE * w.m.groups && output < s.count) {
+        const matrix &m = matrix_of(j, s, i);
+        const u8 *end = m.w + w.row_bytes * m.n;
+        rows = m.w + w.row_bytes * (s.first + output) + from;
+        moved = bulk_bytes(rows, bytes, end);
+        copy_rest(to, rows, bytes, end);
+    }
+    u32 total = __reduce_add_sync(BS_FULL, moved);
+    __syncwarp();
+    if (i == 0) barrier_expect(full, total);
+    __syncwarp();
+    if (moved) bulk_copy(to, rows - skew(rows), moved, full);
+}
+
+static __device__ void produce(const job &j, const walk &w, const ring &r, shared_memory *sh) {
+    place stage;
+    for (int row = 0; row < j.rows; ++row)
+        for (int from = w.first; from < w.last;) {
+            set s = w.at(j, from);
+            for (int segment = 0; segment < w.m.slots; ++segment, stage.next(r.stages)) {
+                if (stage.turn) barrier_wait(&sh->empty[stage.at], (stage.turn - 1) & 1);
+                fill(j, w, s, segment, r.slots + stage.at * r.stage_bytes, &sh->full[stage.at]);
+            }
+            from += s.count;
+        }
+}
+
+// Where a thread's rows of a set lie among 16 bytes, a segment after another: all segments alike.
+struct skews {
+    u32 of[AT_ONCE];
+
+    __device__ __forceinline__ skews(const job &j, const walk &w, const set &s, int group) {
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            int stands = group * AT_ONCE + i;
+            of[i] = skew(matrix_of(j, s, stands).w + w.row_bytes * (s.first + output_of(j, stands)));
+        }
+    }
+};
+
+static __device__ __forceinline__ void multiply(const u8 *rows, u32 pitch, const skews &skewed, int lane,
+                                                const float *x, float all, float (&sum)[AT_ONCE]) {
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) sum[i] += format::dot(rows + i * pitch + skewed.of[i], lane, x, all);
+}
+
+static __device__ void consume(const job &j, const walk &w, const ring &r, shared_memory *sh) {
+    const mapping &m = w.m;
+    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes;
+    place stage, made;
+    after_previous();
+    for (int row = 0; row < j.rows; ++row) {
+        const float *x = j.x + (i64)row * j.k;
+        float own[MANY][format::UNIT], all[MANY];
+#pragma unroll
+        for (int s = 0; s < MANY; ++s) all[s] = load_unit(own[s], x, lane + s * m.lanes, j.k);
+        for (int from = w.first; from < w.last; made.next(SETS)) {
+            set s = w.at(j, from);
+            skews skewed(j, w, s, group);
+            float sum[AT_ONCE] = {0};
+            auto segment = [&](int unit, const float *of, float of_all) {
+                barrier_wait(&sh->full[stage.at], stage.turn & 1);
+                const u8 *rows = r.slots + stage.at * r.stage_bytes + group * AT_ONCE * w.row_pitch;
+                if (unit < m.units) multiply(rows, w.row_pitch, skewed, lane, of, of_all, sum);
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) barrier_arrive(&sh->empty[stage.at]);
+                stage.next(r.stages);
+            };
+#pragma unroll
+            for (int i = 0; i < MANY; ++i)
+                if (i < m.slots) segment(lane + i * m.lanes, own[i], all[i]);
+            for (int i = MANY; i < m.slots; ++i) {
+                float more[format::UNIT], more_all = load_unit(more, x, lane + i * m.lanes, j.k);
+                segment(lane + i * m.lanes, more, more_all);
+            }
+            float whole = warp_sum4(sum);
+            if (made.turn) barrier_wait(&sh->added[made.at], (made.turn - 1) & 1);
+            if (threadIdx.x % 8 == 0)
+                sh->sums[made.at][group * AT_ONCE + threadIdx.x % 32 / 8][lane / 32] = whole;
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) barrier_arrive(&sh->made[made.at]);
+            from += s.count;
+        }
+    }
+}
+
+static __device__ void finish(const job &j, const walk &w, shared_memory *sh) {
+    place made;
+    after_previous();
+    for (int row = 0; row < j.rows; ++row)
+        for (int from = w.first; from < w.last; made.next(SETS)) {
+            set s = w.at(j, from);
+            barrier_wait(&sh->made[made.at], made.turn & 1);
+            put_set(j, s, row, w.m, sh->sums[made.at]);
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) barrier_arrive(&sh->added[made.at]);
+            from += s.count;
+        }
+}
+
+static __device__ void streamed(const job &j, const walk &w, shared_memory *sh, u8 *memory) {
+    ring r(w, memory);
+    open(sh, r.stages);
+    int warp = threadIdx.x / 32;
+    if (warp == PRODUCER)
+        produce(j, w, r, sh);
+    else if (warp == FINISHER)
+        finish(j, w, sh);
+    else
+        consume(j, w, r, sh);
+}
 #endif
 
 static __device__ void run(const job &j) {
-    extern __shared__ __align__(128) u8 slots[];
-    __shared__ shared_memory sh;
-    int streams = j.gated ? 2 : 1;
-    walk w(j, streams);
-    ring r(w, streams);
+    walk w(j);
+    bool edge = format::BLOCK == 1 && j.k % format::UNIT;
     before_next();
     if (w.first == w.last) return;
-    bool edge = format::BLOCK == 1 && j.k % format::UNIT;
 #if __CUDA_ARCH__ >= 900
-    if (r.stages >= 2 && !edge && j.k <= MANY * format::UNIT * CONSUMERS) {
-        open_ring(r, &sh);
-        if (threadIdx.x == CONSUMERS) produce(j, w, r, streams, slots, &sh);
-        if (threadIdx.x < CONSUMERS) consume<MANY, false, true>(j, w, r, streams, slots, &sh);
-        return;
-    }
+    extern __shared__ __align__(128) u8 memory[];
+    __shared__ shared_memory sh;
+    if (!edge) return streamed(j, w, &sh, memory);
+    plain(j, w, edge, sh.sums[0]);
+#else
+    __shared__ set_sums sums;
+    plain(j, w, edge, sums);
 #endif
-    if (threadIdx.x >= CONSUMERS) return;
-    if (format::BLOCK == 1 && edge)
-        consume<FEW, true, false>(j, w, r, streams, slots, &sh);
-    else
-        consume<FEW, false, false>(j, w, r, streams, slots, &sh);
 }
 
 // --- entries ---------------------------------------------------------------------------------
