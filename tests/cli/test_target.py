@@ -87,7 +87,7 @@ def test_a_pin_is_kept_or_refused():
     ended = bedstone("target", "explain", REFERENCE, "--target", "auto/qwen3")
     assert ended.code == 1
     assert "no model of the target serves" in ended.out
-    for target, code in (("hopper", 3), ("auto/quen3", 2), ("a/b/c/d", 2)):
+    for target, code in (("cpu-x86-64-v4", 3), ("auto/quen3", 2), ("a/b/c/d", 2)):
         ended = bedstone("target", "explain", REFERENCE, "--target", target)
         assert (ended.code, ended.out) == (code, "")
 

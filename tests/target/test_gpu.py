@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bedstone.errors import DeviceError
-from bedstone.target.gpu import Gpu, read_gpus, refuses_gpu
+from bedstone.errors import DeviceError, TargetError
+from bedstone.target.gpu import Gpu, choose_gpu, read_gpus, refuses_gpu
 from bedstone.target.hardware import read_sets
 from bedstone.target.toolchain import compile_shared, find_compiler
 
@@ -53,6 +53,22 @@ def test_a_driver_that_fails_is_an_error_and_no_guess(tmp_path, started, counted
 def test_a_device_without_a_capability_is_an_error(tmp_path):
     with pytest.raises(DeviceError, match=r"GPU 0 .* 0\.0"):
         read_gpus(driver(tmp_path, "0", "0"))
+
+
+@pytest.mark.parametrize(
+    ("capability", "name"),
+    [
+        ((9, 0), "hopper"), ((8, 9), "ada"), ((8, 6), "cuda-generic"), ((10, 0), "blackwell"),
+        ((12, 1), "gb10"),
+    ],
+)  # fmt: skip
+def test_a_gpu_gets_the_set_of_the_newest_architecture_it_runs(capability, name):
+    gpus = [Gpu(0, (7, 5), (12, 4)), Gpu(1, capability, (12, 4))]
+    assert choose_gpu(1, gpus, SETS.values()).name == name
+    with pytest.raises(TargetError, match=r"GPU 0, whose capability is 7\.5"):
+        choose_gpu(0, gpus, SETS.values())
+    with pytest.raises(TargetError, match="no GPU 2: the driver of this machine knows 2"):
+        choose_gpu(2, gpus, SETS.values())
 
 
 def test_a_set_is_refused_with_the_one_that_fits():

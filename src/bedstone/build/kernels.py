@@ -9,9 +9,11 @@ from bedstone.lane.lookups import lookups
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Kernel, KernelSet
 from bedstone.spec.manifest import KernelLaunch, Manifest
+from bedstone.spec.param import param_bytes
 from bedstone.spec.target import Vendor
 from bedstone.target.audit import Built, Finding, Wanted, audit, failures
 from bedstone.target.blob import Blob, read_blob
+from bedstone.target.cubin import spelled_sizes
 from bedstone.target.hardware import HardwareSet
 from bedstone.target.nvrtc import compile_cubins, find_nvrtc
 from bedstone.target.sources import Sources
@@ -81,10 +83,11 @@ def require_kernels(manifest: Manifest, built: Built, kernels: KernelSet) -> lis
 
 def _asked(kernels: KernelSet) -> Iterator[Wanted]:
     for lookup in lookups():
-        wanted = _wanted(lookup.entry, lookup.asker, lookup.without, kernels)
+        kernel = kernels.get(lookup.entry)
+        wanted = _wanted(lookup.entry, lookup.asker, lookup.without, kernel)
         yield replace(wanted, forms=lookup.forms)
     for entry in EMITTED:
-        yield _wanted(entry, "the manifest", None, kernels)
+        yield _wanted(entry, "the manifest", None, kernels.get(entry))
 
 
 def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:
@@ -94,15 +97,22 @@ def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:
         for launch in op.impl.launches
         if isinstance(launch, KernelLaunch)
     }
+    functions = {kernel.entry: kernel for kernel in kernels.kernels.values()}
     for entry, op in launches.items():
-        yield _wanted(entry, op, None, kernels)
+        yield _wanted(entry, op, None, functions.get(entry))
 
 
-def _wanted(entry: str, asker: str, without: str | None, kernels: KernelSet) -> Wanted:
-    kernel = kernels.get(entry)
+def _wanted(entry: str, asker: str, without: str | None, kernel: Kernel | None) -> Wanted:
     if kernel is None:
         return Wanted(entry, asker, without, None, None)
-    return Wanted(entry, asker, without, kernel.module, kernel.abi)
+    return Wanted(kernel.entry, asker, without, kernel.module, _stated(kernel))
+
+
+def _stated(kernel: Kernel) -> str:
+    """What a module should state of a kernel's parameters: types in C, in CUDA their bytes."""
+    if kernel.source.endswith(".c"):
+        return kernel.abi
+    return spelled_sizes(param_bytes(param.type) for param in kernel.params)
 
 
 def _compile(units: tuple[Unit, ...], hardware: HardwareSet, cache: Path) -> tuple[Path, ...]:

@@ -18,7 +18,6 @@ from bedstone.spec.manifest import (
     U8,
     Arg,
     BufArg,
-    BytesParam,
     Call,
     Expr,
     ExprArg,
@@ -41,10 +40,10 @@ from bedstone.spec.manifest import (
     VarArg,
     When,
 )
+from bedstone.spec.param import param_bytes
 from bedstone.verify.binding import launch_args, launch_params
 
 _SCALAR_LIMIT = {"i32": 2**31 - 1, "i64": 2**63 - 1, "f32": 0, "u8": 255}
-_SCALAR_WIDTH = {"i32": 4, "i64": 8, "f32": 4, "u8": 1}
 _WORD = 2**64
 
 
@@ -281,17 +280,6 @@ def kernel_of(op: Op, launch: Launch) -> Kernel:
     if isinstance(launch, KernelLaunch):
         return Kernel(launch.module, launch.entry, params, launch.block, launch.cluster, launch.pdl)
     return Kernel(None, launch.entry, params, algo=launch.algo)
-
-
-def param_bytes(param: ParamType) -> int:
-    """Bytes a parameter takes when it is passed by value; a pointer takes 8."""
-    match param:
-        case ScalarParam(type_):
-            return _SCALAR_WIDTH[type_]
-        case BytesParam(size):
-            return size
-        case _:
-            return 8
 
 
 def _limit(param: ParamType) -> int:

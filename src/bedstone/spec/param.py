@@ -26,6 +26,8 @@ _BLANK = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
 _BYTES = re.compile(r"bytes<\+?0*([1-9][0-9]{0,9})>")
 _BUFFER = re.compile(r"buffer<(.*)>", re.DOTALL)
 
+_SCALAR_BYTES: dict[ScalarType, int] = {"i32": 4, "i64": 8, "f32": 4, "u8": 1}
+
 SCALARS: dict[str, ScalarType] = {name: name for name in get_args(ScalarType)}
 DIRECTIONS: dict[str, Direction] = {name: name for name in get_args(Direction)}
 DTYPES: dict[str, DType] = {name: name for name in get_args(DType)}
@@ -78,3 +80,14 @@ def _pointer(direction: str, target: str, word: str) -> ParamType:
     if dtype is None:
         raise ValueError(f"unknown dtype `{shown(match[1])}` in `{shown(word)}`")
     return BufferParam(way, dtype)
+
+
+def param_bytes(param: ParamType) -> int:
+    """Bytes a parameter takes when it is passed by value; a pointer takes 8."""
+    match param:
+        case ScalarParam(type_):
+            return _SCALAR_BYTES[type_]
+        case BytesParam(size):
+            return size
+        case _:
+            return 8

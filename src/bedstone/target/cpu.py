@@ -17,9 +17,10 @@ def runnable(sets: Mapping[str, HardwareSet], features: frozenset[str]) -> tuple
 
 
 def choose(wanted: str, sets: dict[str, HardwareSet], features: frozenset[str]) -> HardwareSet:
-    """The CPU set to run: the best there is for `auto`, else the one named.
+    """The set to compile for: the best this CPU runs for `auto`, else the one named.
 
-    An unknown set is a `CallerError`, one this machine cannot run a `TargetError`.
+    An unknown set is a `CallerError`, a CPU set that this machine cannot run a `TargetError`. One
+    of a GPU needs none: what runs its kernels is judged where they are loaded.
     """
     able = runnable(sets, features)
     if wanted == AUTO and able:
@@ -27,6 +28,8 @@ def choose(wanted: str, sets: dict[str, HardwareSet], features: frozenset[str]) 
     if wanted == AUTO:
         raise TargetError("no hardware set runs on this machine's CPU")
     named = find_set(wanted, sets)
+    if named.vendor == "nvidia":
+        return named
     refusal = refuses(named, features)
     if refusal is not None:
         raise TargetError(f"target `{wanted}` {refusal}; this machine runs {_listed(able)}")

@@ -4,8 +4,15 @@ import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from bedstone.errors import DeviceError
-from bedstone.target.architecture import Capability, fitting, spelled_capability, unfit
+from bedstone.errors import DeviceError, TargetError
+from bedstone.target.architecture import (
+    Capability,
+    fitting,
+    parse_arch,
+    runs,
+    spelled_capability,
+    unfit,
+)
 from bedstone.target.hardware import HardwareSet
 
 _DRIVER = "libcuda.so.1"
@@ -56,6 +63,27 @@ def refuses_gpu(
         f"GPU {gpu.ordinal}: {refusal}, which runs {_listed(fitting(gpu.capability, archs))}"
         for gpu, refusal in why.items()
     )
+
+
+def choose_gpu(ordinal: int, gpus: Sequence[Gpu], sets: Iterable[HardwareSet]) -> HardwareSet:
+    """The set made for one of the GPUs here: of those it runs, that of the newest architecture.
+
+    A `TargetError` where there is no such GPU, or no set that it runs.
+    """
+    gpu = next((each for each in gpus if each.ordinal == ordinal), None)
+    if gpu is None:
+        raise TargetError(f"no GPU {ordinal}: the driver of this machine knows {len(gpus)}")
+    able = {
+        arch.capability: each
+        for each in sets
+        if each.vendor == "nvidia"
+        and (arch := parse_arch(each.arch)) is not None
+        and runs(arch, "cubin", gpu.capability)
+    }
+    if not able:
+        spelled = spelled_capability(gpu.capability)
+        raise TargetError(f"no hardware set is for GPU {ordinal}, whose capability is {spelled}")
+    return able[max(able)]
 
 
 def _capability(driver: ctypes.CDLL, ordinal: int) -> Capability:

@@ -11,8 +11,9 @@ from bedstone.errors import KernelError, TargetError
 from bedstone.runtime.cuda.driver import FOREIGN_CODE, CudaError, Driver
 from bedstone.runtime.cuda.fit import Fit, judge, remedy
 from bedstone.runtime.cuda.ptx import newest_isa
-from bedstone.runtime.lower import Kernel, param_bytes
+from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
+from bedstone.spec.param import param_bytes
 from bedstone.target.architecture import spelled_capability
 from bedstone.target.hardware import read_sets
 from bedstone.target.ptx import Isa
