@@ -69,6 +69,8 @@ def test_a_gpu_gets_the_set_of_the_newest_architecture_it_runs(capability, name)
         choose_gpu(0, gpus, SETS.values())
     with pytest.raises(TargetError, match="no GPU 2: the driver of this machine knows 2"):
         choose_gpu(2, gpus, SETS.values())
+    with pytest.raises(TargetError, match="no NVIDIA GPU, or no driver"):
+        choose_gpu(0, [], SETS.values())
 
 
 def test_a_set_is_refused_with_the_one_that_fits():

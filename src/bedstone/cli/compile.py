@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
+from bedstone.cli.device import device_target
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import (
     CheckpointArgument,
     ContextOption,
+    DeviceOption,
     Numerics,
     NumericsOption,
     SequencesOption,
@@ -27,18 +29,19 @@ def command(
     ],
     numerics: NumericsOption = Numerics.quantized,
     target: TargetOption = "auto",
+    device: DeviceOption = None,
     context: ContextOption = None,
     sequences: SequencesOption = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile a checkpoint for this machine: manifest, kernels, plan and lock in one directory."""
+    """Compile a checkpoint: manifest, kernels, plan and lock in one directory."""
     from bedstone.build.compile import compile_checkpoint
     from bedstone.build.request import Options, Request
     from bedstone.checkpoint.reference import open_checkpoint
 
     opened = open_checkpoint(checkpoint)
     options = Options(numerics.value, context, sequences=sequences)
-    request = Request(opened, options, cache_directory(), target)
+    request = Request(opened, options, cache_directory(), device_target(target, device))
     with Stages() as stages:
         package = compile_checkpoint(request, out, stages.begin)
     served = read_target(package.path)

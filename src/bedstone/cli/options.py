@@ -13,6 +13,17 @@ class Numerics(StrEnum):
     quantized = "quantized"
 
 
+class Device(StrEnum):
+    """What runs a step."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+DeviceOption = Annotated[
+    Device | None,
+    typer.Option(help="What runs it, which an open target is for; by default the target's own."),
+]
 CheckpointArgument = Annotated[
     str,
     typer.Argument(

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bedstone.cli.device import device_target, hardware_device
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
-from bedstone.cli.options import ContextOption, Numerics, TargetOption
+from bedstone.cli.options import ContextOption, DeviceOption, Numerics, TargetOption
 from bedstone.cli.progress import Stages
 from bedstone.errors import CallerError, CapacityError, WeightError
 
@@ -121,6 +122,7 @@ def command(
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
     target: TargetOption = "auto",
+    device: DeviceOption = None,
     context: ContextOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -129,7 +131,7 @@ def command(
     from bedstone.runtime.load import load
 
     began = perf_counter()
-    wanted = Wanted(numerics, context, target)
+    wanted = Wanted(numerics, context, device_target(target, device))
     text = sys.stdin.read() if prompt == "-" else prompt
     with Stages() as stages:
         opened, package = _package(checkpoint, wanted, stages)
@@ -139,6 +141,7 @@ def command(
         _require_room(ids, package)
         session = load(
             package.path,
+            device=(device or hardware_device(package.lock.target)).value,
             threads=threads,
             tokens=package.lock.pages(len(ids) + max_tokens),
             checkpoint=opened,

@@ -71,6 +71,8 @@ def choose_gpu(ordinal: int, gpus: Sequence[Gpu], sets: Iterable[HardwareSet]) -
     A `TargetError` where there is no such GPU, or no set that it runs.
     """
     gpu = next((each for each in gpus if each.ordinal == ordinal), None)
+    if not gpus:
+        raise TargetError("this machine has no NVIDIA GPU, or no driver for it")
     if gpu is None:
         raise TargetError(f"no GPU {ordinal}: the driver of this machine knows {len(gpus)}")
     able = {
