@@ -175,12 +175,19 @@ def _works(steps: tuple[Step, ...]) -> list[_Work]:
 
 def _groups(ops: tuple[int, ...], joins: list[tuple[int, ...]]) -> int:
     """Into how many groups joins bring some ops together."""
-    groups = [{op} for op in ops]
+    above = {op: op for op in ops}
+
+    def first(op: int) -> int:
+        """The op that stands for a group; the way to it gets shorter each time."""
+        while above[op] != op:
+            above[op] = above[above[op]]
+            op = above[op]
+        return op
+
     for join in joins:
-        met = [group for group in groups if group & set(join)]
-        groups = [group for group in groups if not group & set(join)]
-        groups.append(set().union(*met))
-    return len(groups)
+        for op in join:
+            above[first(op)] = first(join[0])
+    return sum(above[op] == op for op in above)
 
 
 def _launches(schedule: Schedule, shim: Shim) -> Iterator[str]:
