@@ -59,6 +59,7 @@ struct Channels {
 
     __device__ __forceinline__ Pack<N> made(int row, int i) const {
         Pack<N> sum = zeros<N>();
+#pragma unroll 1
         for (int t = 0; t < s.taps; t++) {
             Pack<N> x = input(row + t - (s.taps - 1), i);
 #pragma unroll
@@ -71,6 +72,7 @@ struct Channels {
 
     __device__ __forceinline__ float squares_from(int row, int i, int end, int step) const {
         float sum = 0.0f;
+#pragma unroll 1
         for (; i < end; i += step) sum = squares(made(row, i), sum);
         return warp_sum(sum);
     }
@@ -80,6 +82,7 @@ struct Channels {
         int lane = threadIdx.x % 32, unit = part.unit;
         if (unit < part.channels) return squares_from(row, from + N * lane, from + unit, N * 32);
         float mine = 0.0f;
+#pragma unroll 1
         for (int warp = 0; warp < THREADS / 32; warp++) {
             float sum = squares_from(row, N * (32 * warp + lane), unit, N * THREADS);
             if (lane == warp) mine = sum;
@@ -91,6 +94,7 @@ struct Channels {
     __device__ __forceinline__ void make(int row, int from, int end, const Norm &norm) const {
         float by = part.unit ? norm.factor(unit_squares(row, from)) : 1.0f;
         float *y = part.y + (s.first + row) * part.channels;
+#pragma unroll 1
         for (int i = from + N * (threadIdx.x % 32); i < end; i += N * 32) {
             Pack<N> v = made(row, i);
             if (part.unit) v = each(v, [&](float x) { return norm.scaled(x, by, 0.0f); });
@@ -107,7 +111,7 @@ struct Channels {
 
 // Rows [first, last) of a sequence in this block's share of a part.
 template <int N>
-static __device__ void convolve(const Part &part, const Sequence &s, float eps, int first, int last) {
+static __device__ __noinline__ void convolve(const Part &part, const Sequence &s, float eps, int first, int last) {
     Channels<N> channels(part, s);
     Norm norm = {nullptr, part.unit, eps, 0};
     int span = part.unit ? part.unit : 32 * N, spans = (part.channels + span - 1) / span;

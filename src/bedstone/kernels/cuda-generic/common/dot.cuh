@@ -44,9 +44,9 @@ static __device__ __forceinline__ float dot_edge(const u8 *w, const float *x, in
     return sum;
 }
 
-// The sums of all lanes of each of V values, one after another.
+// `total` and the sums of all lanes of each of V values, one after another.
 template <int V>
-static __device__ __forceinline__ float sum_lanes(float (&v)[V]) {
+static __device__ __forceinline__ float add_lanes(float total, float (&v)[V]) {
     int lane = threadIdx.x % 32, step = 16;
 #pragma unroll
     for (int half = V / 2; half; half /= 2, step /= 2) {
@@ -59,9 +59,8 @@ static __device__ __forceinline__ float sum_lanes(float (&v)[V]) {
     }
 #pragma unroll
     for (; step; step /= 2) v[0] += __shfl_xor_sync(BS_FULL, v[0], step);
-    float total = __shfl_sync(BS_FULL, v[0], 0);
 #pragma unroll
-    for (int i = 1; i < V; i++) total += __shfl_sync(BS_FULL, v[0], i * (32 / V));
+    for (int i = 0; i < V; i++) total += __shfl_sync(BS_FULL, v[0], i * (32 / V));
     return total;
 }
 
@@ -76,26 +75,29 @@ struct Products {
     float at[W];
 };
 
-template <class F, int W>
-static __device__ __forceinline__ void add_unit(const Rows<W> &w, const float *x, int u, float *sums, int stride) {
-    float values[F::UNIT], all = load_unit<F, true>(x, u, values);
-#pragma unroll
-    for (int i = 0; i < W; i++) sums[i * stride] += F::dot(w.at[i], u, values, all);
-}
-
+// Rows of whole units, `most` 32s of lanes that share each, V of them at once.
 template <class F, int W, int V>
-static __device__ __forceinline__ Products<W> dot_whole(const Rows<W> &w, const float *x, int k) {
-    float sums[W][V] = {};
-    int units = k / F::UNIT, u = threadIdx.x % 32;
-    for (; u + 32 * (V - 1) < units; u += 32 * V)
+static __device__ __forceinline__ Products<W> dot_whole(const Rows<W> &w, const float *x, int units, int most) {
+    Products<W> made = {};
+#pragma unroll 1
+    for (int first = threadIdx.x % 32; first < 32 * most; first += 32 * V) {
+        float sums[W][V] = {};
+#pragma unroll 1
+        for (int from = first; from < units; from += 32 * most)
 #pragma unroll
-        for (int v = 0; v < V; v++) add_unit<F, W>(w, x, u + 32 * v, &sums[0][v], V);
+            for (int v = 0; v < V; v++) {
+                // past the end the last unit again, counted as nothing: loads wait for no condition
+                int u = from + 32 * v, there = min(u, units - 1);
+                float values[F::UNIT], all = load_unit<F, true>(x, there, values);
 #pragma unroll
-    for (int v = 0; v < V - 1; v++)
-        if (u + 32 * v < units) add_unit<F, W>(w, x, u + 32 * v, &sums[0][v], V);
-    Products<W> made;
+                for (int i = 0; i < W; i++) {
+                    float dot = F::dot(w.at[i], there, values, all);
+                    sums[i][v] += u < units ? dot : 0.0f;
+                }
+            }
 #pragma unroll
-    for (int i = 0; i < W; i++) made.at[i] = sum_lanes<V>(sums[i]);
+        for (int i = 0; i < W; i++) made.at[i] = add_lanes<V>(made.at[i], sums[i]);
+    }
     return made;
 }
 
@@ -126,12 +128,13 @@ static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, i
         for (int i = 0; i < W; i++) made.at[i] = dot_any<F>(w.at[i], x, k);
         return made;
     }
-    switch (units_of_32(k / F::UNIT)) {
-    case 1: return dot_whole<F, W, 1>(w, x, k);
-    case 2: return dot_whole<F, W, 2>(w, x, k);
-    case 4: return dot_whole<F, W, 4>(w, x, k);
-    default: return dot_whole<F, W, 8>(w, x, k);
+    int units = k / F::UNIT, most = units_of_32(units);
+    if constexpr (F::BLOCK == 1) {
+        if (most == 4) return dot_whole<F, W, 4>(w, x, units, most);
+        if (most == 8) return dot_whole<F, W, 8>(w, x, units, most);
     }
+    // a unit of a quantized row is much code, and keeps a lane busy
+    return most > 1 ? dot_whole<F, W, 2>(w, x, units, most) : dot_whole<F, W, 1>(w, x, units, most);
 }
 
 // Brings a warp's rows of weights into the second-level cache, before what they multiply is there.

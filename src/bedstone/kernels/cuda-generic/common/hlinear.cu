@@ -45,8 +45,8 @@ HLINEAR(_fq, ARGS(float *y, code_t *yq), y, yq)
 #define MANY_ROWS 8  // whose sums a thread holds
 
 // Four values of a row from `i` on; past its end zeros.
+template <class F>
 static __device__ __forceinline__ Pack<4> four_values(const u8 *row, int i, int n) {
-    typedef format F;
     Pack<4> v;
     if constexpr (F::BLOCK == 1) {
         typedef typename F::element T;
@@ -76,7 +76,7 @@ static __device__ __forceinline__ void transposed(const float *x, const u8 *w, f
     Pack<4> sums[ROWS] = {};
 #pragma unroll 8
     for (int i = 0; i < of.k; i++) {
-        Pack<4> v = four_values(w + i * bytes, from, of.n);
+        Pack<4> v = four_values<format>(w + i * bytes, from, of.n);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             float by = own[r][i];
