@@ -27,6 +27,9 @@ from bedstone.errors import CallerError, WeightError
 PACKAGE_PREFIX = "pkg:"
 CONFIG, GENERATION = "config.json", "generation_config.json"
 
+SHOWN_UNUSED = 3
+"""A note names that many tensors nothing reads and counts the rest."""
+
 
 def resolve(reference: str) -> Path:
     """The directory or file that `reference` names.
@@ -95,7 +98,8 @@ def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkp
     if method is not None:
         # Only now: a tensor whose scale is missing is the better message.
         raise _unsupported_method(where, method)
-    return Checkpoint(reference, path, config, weights, (*shards.notes, *notes), folder)
+    notes = (*shards.notes, *notes)
+    return _accounted(Checkpoint(reference, path, config, weights, notes, folder))
 
 
 def _unsupported_method(where: str, method: str | None) -> WeightError:
@@ -139,7 +143,18 @@ def _open_gguf(reference: str, path: Path) -> Checkpoint:
         inert=frozenset({ROPE_FACTORS}),
     )
     require_weights(config, weights, str(path))
-    return Checkpoint(reference, path, config, weights, (), file, maps)
+    return _accounted(Checkpoint(reference, path, config, weights, (), file, maps))
+
+
+def _accounted(checkpoint: Checkpoint) -> Checkpoint:
+    """With a note of what its files hold and no part of the model reads."""
+    unused = checkpoint.unused
+    if not unused:
+        return checkpoint
+    named = ", ".join(f"`{name}`" for name in unused[:SHOWN_UNUSED])
+    more = len(unused) - SHOWN_UNUSED
+    named += f" and {more} more" if more > 0 else ""
+    return replace(checkpoint, notes=(*checkpoint.notes, f"no part of the model reads {named}"))
 
 
 def _gguf_config(file: GgufFile, path: Path, maps: Maps) -> ModelConfig:
