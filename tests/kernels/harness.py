@@ -110,7 +110,7 @@ def poisoned_scratch(size: int) -> tuple[np.ndarray, int]:
 
 
 def extent(e: Extent, args: Mapping[str, object]) -> int:
-    return 1 if e.param is None else -(-int(args[e.param]) // e.per)
+    return e.times * (1 if e.param is None else -(-int(args[e.param]) // e.per))
 
 
 def shared_bytes(shared: Shared | None, args: Mapping[str, object]) -> int:
