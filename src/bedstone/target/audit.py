@@ -27,8 +27,7 @@ class Wanted:
     """An entry that steps of the given forms may ask for.
 
     `asker` asks, `without` says what is done where there is no such kernel (None: nothing can be),
-    `module` should hold it. `abi` is the parameter list it should state, and `sizes` what a cubin
-    should, as far as known.
+    `module` should hold it and `abi` is the parameter list it should state, as far as known.
     """
 
     entry: str
@@ -37,7 +36,6 @@ class Wanted:
     module: str | None
     abi: str | None
     forms: frozenset[ModelForm] = EVERY_FORM
-    sizes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +111,9 @@ def _verdict(
     blob = entries.get(wanted.entry)
     if blob is not None:
         stated = blob.entries[wanted.entry]
-        expected = wanted.sizes if blob.form == "cubin" else wanted.abi
-        if None in (expected, stated) or expected == stated:
+        if None in (wanted.abi, stated) or wanted.abi == stated:
             return "found", blob.module, blob.sha256
-        note = f"expected the parameters `{expected}`, the module states `{stated}`"
+        note = f"expected the parameters `{wanted.abi}`, the module states `{stated}`"
         return "other_abi", blob.module, note
     for module, hidden in built.hidden.items():
         if wanted.entry in hidden.entries:
