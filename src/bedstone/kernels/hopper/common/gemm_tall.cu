@@ -1,0 +1,204 @@
+// Products of many rows (a chunk of a prompt) on the warpgroup matrix units. A block multiplies tiles of
+// 128 rows by up to 256 outputs, one after another: one warpgroup has a ring of stages in shared memory
+// filled and gives its registers to the two others, which multiply 64 rows each.
+#include "gemm.cuh"
+#include "stream.cuh"
+#include "wgmma.cuh"
+
+#define BS_THREADS 384
+#define BS_TALL_ROWS 128
+#define BS_WIDEST 256
+#define BS_DEPTH 64 /* values of k a stage: 128 bytes a row, what the swizzle spans */
+#define BS_STAGES 4
+#define BS_BOX_ROWS 32 /* weight rows of one copy */
+#define BS_ROW_BYTES (BS_DEPTH * 2)
+#define BS_X_BYTES (BS_TALL_ROWS * BS_ROW_BYTES)
+#define BS_FILLED_BYTES (BS_X_BYTES + BS_WIDEST * BS_ROW_BYTES)
+
+// Warps that multiply.
+#define BS_CONSUMERS 8
+
+// A tile's width between 256 and 128: half of it is whole boxes where two matrices share it.
+#define BS_MIDDLE(J) (J::gated ? 192 : 160)
+
+struct Ring {
+    u8 *stages;
+    u64 *full, *empty;
+};
+
+// The ring's next stage, and how often its barriers have turned.
+struct Turn {
+    int stage;
+    u32 parity;
+    __device__ __forceinline__ void next() {
+        if (++stage == BS_STAGES) stage = 0, parity ^= 1;
+    }
+};
+
+// Rows [row, …) by outputs [column, …) of a part.
+struct Tile {
+    int row, column;
+};
+
+template <class J>
+static __device__ __forceinline__ int outputs_of(int width) { return J::gated ? width / 2 : width; }
+
+// The tile width that takes the least time: rounds of all blocks times what a tile of it takes, to which
+// its ends add as much as some 24 columns.
+template <class J>
+static __device__ __forceinline__ int choose_width(const J &job) {
+    const int widths[] = {256, BS_MIDDLE(J), 128, 64};
+    int best = 0, least_time = 0x7fffffff, row_tiles = ceil_div(job.rows, BS_TALL_ROWS);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int rounds = ceil_div(tiles_of(job, outputs_of<J>(widths[i])) * row_tiles, (int)gridDim.x);
+        int time = rounds * (widths[i] + 24);
+        if (time < least_time) best = widths[i], least_time = time;
+    }
+    return best;
+}
+
+// Calls `f(matrix, part, tile)` for each tile of this block: those of the same outputs side by side, so
+// that weights come from memory once.
+template <class J, class F>
+static __device__ __forceinline__ void each_tile(const J &job, int width, F f) {
+    int outs = outputs_of<J>(width), row_tiles = ceil_div(job.rows, BS_TALL_ROWS);
+    int tiles = tiles_of(job, outs) * row_tiles;
+    for (int at = (int)blockIdx.x; at < tiles; at += (int)gridDim.x) {
+        int column_tile = at / row_tiles, matrix;
+        int row = (at - column_tile * row_tiles) * BS_TALL_ROWS;
+        Part part = part_of(job, outs, column_tile, matrix);
+        f(matrix, part, Tile{row, column_tile * outs});
+    }
+}
+
+// A tensor map of the driver, over a matrix; those of a launch: of the activations, then of the weights.
+struct alignas(64) Map {
+    u8 bytes[128];
+};
+
+template <int MATRICES>
+struct Maps {
+    Map x, w[MATRICES];
+};
+
+// A box of a matrix: 64 values of k from `k` on, of as many rows from `row` on as the map says; zeros
+// past its ends.
+static __device__ __forceinline__ void copy_box(u8 *to, const Map *map, int k, int row, u64 *barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+        "[%4];" ::"r"(shared_address(to)),
+        "l"(map), "r"(k), "r"(row), "r"(shared_address(barrier))
+        : "memory");
+}
+
+static __device__ __forceinline__ void copy_boxes(u8 *to, const Map *map, int k, int row, int rows, u64 *barrier) {
+    for (int i = 0; i < rows; i += BS_BOX_ROWS) copy_box(to + i * BS_ROW_BYTES, map, k, row + i, barrier);
+}
+
+// One thread's work: the stages of every tile, as soon as they are free.
+template <class J, class M>
+static __device__ __forceinline__ void fill(const J &job, const M &maps, int width, Ring ring) {
+    Turn turn = {0, 1};
+    each_tile(job, width, [&](int matrix, const Part &, Tile tile) {
+        for (int k = 0; k < job.k; k += BS_DEPTH) {
+            u64 *full = ring.full + turn.stage;
+            u8 *to = ring.stages + turn.stage * BS_FILLED_BYTES;
+            barrier_wait(ring.empty + turn.stage, turn.parity);
+            barrier_expect(full, BS_X_BYTES + width * BS_ROW_BYTES);
+            copy_box(to, &maps.x, k, tile.row, full);
+            to += BS_X_BYTES;
+            if constexpr (J::gated) {
+                copy_boxes(to, maps.w, k, tile.column, width / 2, full);
+                copy_boxes(to + width / 2 * BS_ROW_BYTES, maps.w + 1, k, tile.column, width / 2, full);
+            } else {
+                copy_boxes(to, maps.w + matrix, k, tile.column, width, full);
+            }
+            turn.next();
+        }
+    });
+}
+
+template <int WIDTH, class J>
+static __device__ __forceinline__ void put_tile(const J &job, const Part &part, Tile tile, const float *sums) {
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    int row = tile.row + warp * 16 + lane / 4, column = tile.column + lane % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < 2; half++, row += 8) {
+        if (row >= job.rows) return;
+        const float *at = sums + 2 * half;
+        if constexpr (J::gated) {
+#pragma unroll
+            for (int j = 0; j < WIDTH / 16; j++) {
+                const float *up = at + WIDTH / 4 + 4 * j;
+                put_gated_pair(job, row, column + 8 * j, make_float2(at[4 * j], at[4 * j + 1]),
+                               make_float2(up[0], up[1]));
+            }
+        } else {
+            i64 place = place_of(part, row);
+#pragma unroll
+            for (int j = 0; j < WIDTH / 8; j++) put_pair(part, place, column + 8 * j, at[4 * j], at[4 * j + 1]);
+        }
+    }
+}
+
+template <int WIDTH, class J>
+static __device__ __forceinline__ void multiply(const J &job, Ring ring) {
+    int lane = (int)threadIdx.x % 32;
+    u32 group = threadIdx.x / 128 * 64 * BS_ROW_BYTES;
+    Turn turn = {0, 0};
+    each_tile(job, WIDTH, [&](int, const Part &part, Tile tile) {
+        float sums[WIDTH / 2];
+        int before = -1;
+        for (int k = 0; k < job.k; k += BS_DEPTH) {
+            barrier_wait(ring.full + turn.stage, turn.parity);
+            u32 stage = shared_address(ring.stages) + turn.stage * BS_FILLED_BYTES;
+            u64 x = wgmma_tile(stage + group), w = wgmma_tile(stage + BS_X_BYTES);
+            wgmma_begin();
+#pragma unroll
+            for (int i = 0; i < BS_DEPTH / 16; i++) wgmma<WIDTH>(sums, x + 2 * i, w + 2 * i, k + i > 0);
+            wgmma_commit();
+            wgmma_wait<1>(sums);
+            if (before >= 0 && lane == 0) barrier_arrive(ring.empty + before);
+            before = turn.stage;
+            turn.next();
+        }
+        wgmma_wait<0>(sums);
+        if (before >= 0 && lane == 0) barrier_arrive(ring.empty + before);
+        put_tile<WIDTH>(job, part, tile, sums);
+    });
+}
+
+template <class J, class M>
+static __device__ __forceinline__ void run(const J &job, const M &maps) {
+    extern __shared__ __align__(1024) u8 shared[];
+    __shared__ u64 full[BS_STAGES], empty[BS_STAGES];
+    Ring ring = {shared, full, empty};
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < BS_STAGES; i++) {
+            barrier_init(full + i, 1);
+            barrier_init(empty + i, BS_CONSUMERS);
+        }
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    before_next();
+    after_previous();
+    int width = choose_width(job);
+    if (threadIdx.x >= BS_CONSUMERS * 32) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x % 128 == 0) fill(job, maps, width, ring);
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        if (width == 256) multiply<256>(job, ring);
+        else if (width == BS_MIDDLE(J)) multiply<BS_MIDDLE(J)>(job, ring);
+        else if (width == 128) multiply<128>(job, ring);
+        else multiply<64>(job, ring);
+    }
+}
+
+#define BS_NAMED(family, ending) BS_ENTRY(family##_q_, ending##_tall)
+#define BS_RUN run
+#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices> maps
+#define BS_BESIDE_ARGS , maps
+#include "gemm_entries.cuh"
