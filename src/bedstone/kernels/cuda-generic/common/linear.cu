@@ -17,7 +17,7 @@
 #define MOST_PARTS 4
 #define AT_ONCE 4                 // rows of weights that a thread multiplies at a time
 #define MOST_ROWS 32              // rows of weights of one set: AT_ONCE for each group of threads
-#define MANY (48 / format::UNIT)  // units of activations that a thread keeps in registers
+#define MANY (48 / format::UNIT)  // units of activations that a thread keeps in registers: see lanes_of
 #define SETS 4                    // sets whose sums wait to be added up
 
 struct matrix {
@@ -40,14 +40,13 @@ struct job {
     const int *slot;
 };
 
-// How threads lie on a row: `lanes` of them, a power of two, share it; `groups` of them go side by side.
+// How threads lie on a row: `lanes` of them share it; `groups` of them go side by side.
 struct mapping {
     int units, lanes, groups, slots;
 
     __device__ explicit mapping(int k) {
         units = (k + format::UNIT - 1) / format::UNIT;
-        lanes = 32;
-        while (lanes < units && lanes < CONSUMERS) lanes *= 2;
+        lanes = lanes_of<format>(units);
         groups = CONSUMERS / lanes;
         slots = (units + lanes - 1) / lanes;
     }
@@ -106,15 +105,68 @@ static __device__ __forceinline__ void load_piece(float *to, const float *x, int
     for (int j = 0; j < 4; ++j) to[j] = i + j < k ? x[i + j] : 0.f;
 }
 
-static __device__ __forceinline__ float load_unit(float *to, const float *x, int u, int k) {
-    float sum = 0;
+static __device__ __forceinline__ void load_values(float *to, const float *x, int u, int k) {
 #pragma unroll
-    for (int p = 0; p < format::UNIT / 4; ++p) {
-        load_piece(to + 4 * p, x, format::at(u, p), k);
-        sum += (to[4 * p] + to[4 * p + 1]) + (to[4 * p + 2] + to[4 * p + 3]);
-    }
-    return sum;
+    for (int p = 0; p < format::UNIT / 4; ++p) load_piece(to + 4 * p, x, format::at(u, p), k);
 }
+
+// A unit's activations as floats.
+template <class F, bool EIGHT>
+struct activations {
+    float x[F::UNIT], all;
+
+    __device__ __forceinline__ void load(const float *from, int u, int k) {
+        load_values(x, from, u, k);
+        all = 0;
+#pragma unroll
+        for (int i = 0; i < F::UNIT; i += 4) all += (x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]);
+    }
+    __device__ __forceinline__ float dot(const u8 *row, int u) const { return F::dot(row, u, x, all); }
+};
+
+// A scale of so many values, the largest of which has these bits: NaN where one is not finite.
+static __device__ __forceinline__ float scale_of(u32 largest) {
+    return largest >= 0x7f800000u ? __uint_as_float(0x7fffffffu) : __uint_as_float(largest) / 127.f;
+}
+
+// The same in eight bits. Every lane of a warp loads at once: neighbours share scales.
+template <class F>
+struct activations<F, true> {
+    static constexpr int PIECES = F::UNIT / 4, EACH = PIECES / F::SCALES;
+    eight_bits<PIECES, F::SCALES> codes;
+
+    __device__ __forceinline__ void load(const float *from, int u, int k) {
+        float x[F::UNIT];
+        load_values(x, from, u, k);
+#pragma unroll
+        for (int s = 0; s < F::SCALES; ++s) {
+            u32 largest = 0;
+#pragma unroll
+            for (int i = 0; i < 4 * EACH; ++i) largest = max(largest, __float_as_uint(fabsf(x[4 * EACH * s + i])));
+#pragma unroll
+            for (int step = 1; step < F::SHARE; step *= 2) largest = max(largest, __shfl_xor_sync(BS_FULL, largest, step));
+            codes.scale[s] = scale_of(largest);
+#pragma unroll
+            for (int p = EACH * s; p < EACH * (s + 1); ++p) code(p, x + 4 * p, codes.scale[s]);
+        }
+    }
+    __device__ __forceinline__ void code(int p, const float *x, float scale) {
+        u32 word = 0;
+        int sum = 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            int value = scale > 0 ? (int)roundf(x[i] / scale) : 0;
+            word |= (u32)(value & 255) << 8 * i;
+            sum += value;
+        }
+        codes.word[p] = (int)word;
+        codes.sum[p] = sum;
+    }
+    __device__ __forceinline__ float dot(const u8 *row, int u) const { return F::dot_codes(row, u, codes); }
+};
+
+// Quantized matrices read eight bits where the numerics is the one that also caches bfloat16.
+typedef activations<format, (format::BLOCK > 1 && sizeof(cache_t) == 2)> unit_of_x;
 
 // A unit's product, value by value: rows that are no whole units, or do not begin on 16 bytes.
 static __device__ __forceinline__ float edge_dot(const u8 *row, int u, const float *x, int k) {
@@ -183,13 +235,18 @@ static __device__ void plain(const job &j, const walk &w, bool edge, set_sums &s
         for (int from = w.first; from < w.last;) {
             set s = w.at(j, from);
             float sum[AT_ONCE] = {0};
-            for (int u = lane; threadIdx.x < CONSUMERS && u < m.units; u += m.lanes) {
-                float x[format::UNIT], all = load_unit(x, j.x + (i64)row * j.k, u, j.k);
+            for (int slot = 0; threadIdx.x < CONSUMERS && slot < m.slots; ++slot) {
+                int u = lane + slot * m.lanes;
+                unit_of_x x;
+                if (!edge) x.load(j.x + (i64)row * j.k, u, j.k);
+                if (u >= m.units) continue;
+                float values[format::UNIT];
+                load_values(values, j.x + (i64)row * j.k, u, j.k);
                 for (int i = 0; i < AT_ONCE; ++i) {
                     int stands = group * AT_ONCE + i;
                     int output = s.first + min(output_of(j, stands), s.count - 1);
                     const u8 *weights = matrix_of(j, s, stands).w + w.row_bytes * output;
-                    sum[i] += edge ? edge_dot(weights, u, x, j.k) : format::dot(weights, u, x, all);
+                    sum[i] += edge ? edge_dot(weights, u, values, j.k) : x.dot(weights, u);
                 }
             }
             float whole = warp_sum4(sum);
@@ -289,9 +346,9 @@ struct skews {
 };
 
 static __device__ __forceinline__ void multiply(const u8 *rows, u32 pitch, const skews &skewed, int lane,
-                                                const float *x, float all, float (&sum)[AT_ONCE]) {
+                                                const unit_of_x &x, float (&sum)[AT_ONCE]) {
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) sum[i] += format::dot(rows + i * pitch + skewed.of[i], lane, x, all);
+    for (int i = 0; i < AT_ONCE; ++i) sum[i] += x.dot(rows + i * pitch + skewed.of[i], lane);
 }
 
 static __device__ void consume(const job &j, const walk &w, const ring &r, shared_memory *sh) {
@@ -301,27 +358,28 @@ static __device__ void consume(const job &j, const walk &w, const ring &r, share
     after_previous();
     for (int row = 0; row < j.rows; ++row) {
         const float *x = j.x + (i64)row * j.k;
-        float own[MANY][format::UNIT], all[MANY];
+        unit_of_x own[MANY];
 #pragma unroll
-        for (int s = 0; s < MANY; ++s) all[s] = load_unit(own[s], x, lane + s * m.lanes, j.k);
+        for (int s = 0; s < MANY; ++s) own[s].load(x, lane + s * m.lanes, j.k);
         for (int from = w.first; from < w.last; made.next(SETS)) {
             set s = w.at(j, from);
             skews skewed(j, w, s, group);
             float sum[AT_ONCE] = {0};
-            auto segment = [&](int unit, const float *of, float of_all) {
+            auto segment = [&](int unit, const unit_of_x &of) {
                 barrier_wait(&sh->full[stage.at], stage.turn & 1);
                 const u8 *rows = r.slots + stage.at * r.stage_bytes + group * AT_ONCE * w.row_pitch;
-                if (unit < m.units) multiply(rows, w.row_pitch, skewed, lane, of, of_all, sum);
+                if (unit < m.units) multiply(rows, w.row_pitch, skewed, lane, of, sum);
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) barrier_arrive(&sh->empty[stage.at]);
                 stage.next(r.stages);
             };
 #pragma unroll
             for (int i = 0; i < MANY; ++i)
-                if (i < m.slots) segment(lane + i * m.lanes, own[i], all[i]);
+                if (i < m.slots) segment(lane + i * m.lanes, own[i]);
             for (int i = MANY; i < m.slots; ++i) {
-                float more[format::UNIT], more_all = load_unit(more, x, lane + i * m.lanes, j.k);
-                segment(lane + i * m.lanes, more, more_all);
+                unit_of_x more;
+                more.load(x, lane + i * m.lanes, j.k);
+                segment(lane + i * m.lanes, more);
             }
             float whole = warp_sum4(sum);
             if (made.turn) barrier_wait(&sh->added[made.at], (made.turn - 1) & 1);

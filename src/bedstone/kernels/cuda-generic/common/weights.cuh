@@ -5,6 +5,10 @@
 // the first of piece p of unit u at `at(u, p)`. `dot(row, u, x, sum)` is a unit's product with the
 // UNIT activations of its pieces, whose plain sum the caller has at hand.
 //
+// `dot_codes(row, u, x)` is the same with activations of eight bits, as the quantized numerics has
+// them: 32 consecutive ones share a scale. PER is how many of a unit's pieces have a scale of their own,
+// SHARE how many units in a row share theirs.
+//
 // Codes become floats by bits: a byte under the exponent of 2^23 is 2^23 plus itself, exactly.
 #pragma once
 #include "abi.cuh"
@@ -40,6 +44,15 @@ static __device__ __forceinline__ u32 word_at(const u8 *p) {
 static __device__ __forceinline__ float half_at(const u8 *p) {
     return to_f32(f16{*(const u16 *)p});
 }
+
+// A unit's activations in eight bits: a word a piece, each piece's sum and scale.
+template <int PIECES, int SCALES>
+struct eight_bits {
+    int word[PIECES], sum[PIECES];
+    float scale[SCALES];
+};
+
+static __device__ __forceinline__ int dot_words(u32 weights, int x, int sum) { return __dp4a((int)weights, x, sum); }
 
 // Formats whose values lie one after another.
 template <class T>
@@ -109,6 +122,13 @@ struct format_q8_0 {
         sum = dot_bytes(word_at(codes + 4) ^ 0x80808080u, x + 4, 128.f, sum);
         return half_at(block) * sum;
     }
+    static constexpr int SCALES = 1, SHARE = 4;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
+        const u8 *block = row + u / 4 * 34;
+        const u8 *at = block + 2 + u % 4 * 8;
+        int sum = dot_words(word_at(at + 4), x.word[1], dot_words(word_at(at), x.word[0], 0));
+        return half_at(block) * x.scale[0] * (float)sum;
+    }
 };
 
 // 32 values: a scale, and nibbles 8 above themselves; value i + 16 lies above value i. A unit is
@@ -128,6 +148,14 @@ struct format_q4_0 {
         float sum = dot_bytes(codes & 0x0f0f0f0fu, x, 8.f, 0);
         return half_at(block) * dot_bytes(codes >> 4 & 0x0f0f0f0fu, x + 4, 8.f, sum);
     }
+    static constexpr int SCALES = 1, SHARE = 4;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
+        const u8 *block = row + u / 4 * 18;
+        u32 nibbles = word_at(block + 2 + u % 4 * 4);
+        int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], -8 * (x.sum[0] + x.sum[1]));
+        sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
+        return half_at(block) * x.scale[0] * (float)sum;
+    }
 };
 
 // 32 values: a scale, a least value, and nibbles as in q4_0.
@@ -146,6 +174,15 @@ struct format_q4_1 {
         float sum = dot_bytes(codes & 0x0f0f0f0fu, x, 0, 0);
         sum = dot_bytes(codes >> 4 & 0x0f0f0f0fu, x + 4, 0, sum);
         return fmaf(to_f32(f16{(u16)head}), sum, to_f32(f16{(u16)(head >> 16)}) * all);
+    }
+    static constexpr int SCALES = 1, SHARE = 4;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
+        const u32 *block = (const u32 *)(row + u / 4 * 20);
+        u32 head = block[0], nibbles = block[1 + u % 4];
+        int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], 0);
+        sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
+        float least = to_f32(f16{(u16)(head >> 16)}) * (float)(x.sum[0] + x.sum[1]);
+        return x.scale[0] * fmaf(to_f32(f16{(u16)head}), (float)sum, least);
     }
 };
 
@@ -196,6 +233,21 @@ struct format_q4_k {
         float taken = fmaf(byte_f32<0>(least, 0), low_all, byte_f32<1>(least, 0) * high_all);
         return fmaf(to_f32(f16{(u16)both}), sum, -to_f32(f16{(u16)(both >> 16)}) * taken);
     }
+    static constexpr int SCALES = 2, SHARE = 4;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<4, 2> &x) {
+        const u8 *all = row + u / 16 * 144;
+        int pair = u % 16 / 4;
+        const uint2 nibbles = *(const uint2 *)(all + 16 + pair * 32 + u % 4 * 8);
+        int low = dot_words(nibbles.x & 0x0f0f0f0fu, x.word[0], dot_words(nibbles.y & 0x0f0f0f0fu, x.word[1], 0));
+        int high = dot_words(nibbles.x >> 4 & 0x0f0f0f0fu, x.word[2], dot_words(nibbles.y >> 4 & 0x0f0f0f0fu, x.word[3], 0));
+        u32 scales, least, both = *(const u32 *)all;
+        pair_levels((const u32 *)(all + 4), pair, scales, least);
+        float sum = x.scale[0] * (float)((int)(scales & 255) * low);
+        sum = fmaf(x.scale[1], (float)((int)(scales >> 8) * high), sum);
+        float taken = x.scale[0] * (float)((int)(least & 255) * (x.sum[0] + x.sum[1]));
+        taken = fmaf(x.scale[1], (float)((int)(least >> 8) * (x.sum[2] + x.sum[3])), taken);
+        return fmaf(to_f32(f16{(u16)both}), sum, -to_f32(f16{(u16)(both >> 16)}) * taken);
+    }
 };
 
 // 256 values in 16 blocks of 16 with a signed scale each; codes of six bits, 32 above themselves,
@@ -215,25 +267,57 @@ struct format_q6_k {
     static __device__ __forceinline__ int at(int u, int p) {
         return u / 16 * 256 + u % 16 / 8 * 128 + u % 8 * 4 + 32 * p;
     }
+    // The codes of a unit, a word for each of its pieces.
+    static __device__ __forceinline__ void six_bits(const u8 *all, int half, int column, u32 (&made)[4]) {
+        u32 first = word_at(all + half * 64 + column), second = word_at(all + half * 64 + 32 + column);
+        u32 high = word_at(all + 128 + half * 32 + column);
+        made[0] = (first & 0x0f0f0f0fu) | (high & 0x03030303u) << 4;
+        made[1] = (second & 0x0f0f0f0fu) | (high >> 2 & 0x03030303u) << 4;
+        made[2] = (first >> 4 & 0x0f0f0f0fu) | (high >> 4 & 0x03030303u) << 4;
+        made[3] = (second >> 4 & 0x0f0f0f0fu) | (high >> 6 & 0x03030303u) << 4;
+    }
     static __device__ __forceinline__ float dot(const u8 *row, int u, const float *x, float) {
         const u8 *all = row + u / 16 * 210;
         int half = u % 16 / 8, column = u % 8 * 4;
-        u32 first = word_at(all + half * 64 + column), second = word_at(all + half * 64 + 32 + column);
-        u32 high = word_at(all + 128 + half * 32 + column);
+        u32 codes[4];
+        six_bits(all, half, column, codes);
         const u8 *scales = all + 192 + half * 8 + column / 16;
-        const u32 codes[4] = {
-            (first & 0x0f0f0f0fu) | (high & 0x03030303u) << 4,
-            (second & 0x0f0f0f0fu) | (high >> 2 & 0x03030303u) << 4,
-            (first >> 4 & 0x0f0f0f0fu) | (high >> 4 & 0x03030303u) << 4,
-            (second >> 4 & 0x0f0f0f0fu) | (high >> 6 & 0x03030303u) << 4,
-        };
         float sum = 0;
 #pragma unroll
         for (int p = 0; p < 4; ++p)
             sum = fmaf((float)(i8)scales[2 * p], dot_bytes(codes[p], x + 4 * p, 32.f, 0), sum);
         return half_at(all + 208) * sum;
     }
+    static constexpr int SCALES = 4, SHARE = 8;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<4, 4> &x) {
+        const u8 *all = row + u / 16 * 210;
+        int half = u % 16 / 8, column = u % 8 * 4;
+        u32 words[4];
+        six_bits(all, half, column, words);
+        const u8 *scales = all + 192 + half * 8 + column / 16;
+        float sum = 0;
+#pragma unroll
+        for (int p = 0; p < 4; ++p) {
+            int whole = (int)(i8)scales[2 * p] * dot_words(words[p], x.word[p], -32 * x.sum[p]);
+            sum = fmaf(x.scale[p], (float)whole, sum);
+        }
+        return half_at(all + 208) * sum;
+    }
 };
+
+// The lanes that share a row, so that every product has one order: a power of two from 32 to 256, such
+// that the fewest of them idle on the last units and none has more than MOST_SLOTS, else 256. Of equals
+// the most. A lane's units are `lanes` apart.
+template <class F>
+static __device__ __forceinline__ int lanes_of(int units) {
+    constexpr int MOST_SLOTS = 48 / F::UNIT;
+    int best = 256;
+    for (int lanes = 128; lanes >= 32; lanes /= 2) {
+        int slots = (units + lanes - 1) / lanes, least = (units + best - 1) / best;
+        if (slots <= MOST_SLOTS && slots * lanes < least * best) best = lanes;
+    }
+    return best;
+}
 
 #ifdef BS_FORMAT
 #if BS_FORMAT == BS_F32
