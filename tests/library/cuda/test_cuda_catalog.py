@@ -1,0 +1,125 @@
+"""The CUDA set: entries of the CPU's catalog, each launchable from what its geometry says."""
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from bedstone.library.catalog import cpu_kernels, every_kernel
+from bedstone.library.coding import BF16, INT8
+from bedstone.library.cuda import attend, dense, mixture, products, recurrent
+from bedstone.library.cuda.catalog import cuda_kernels
+from bedstone.library.kernel import Geometry, Kernel, KernelSet
+from bedstone.spec.dtype import FORMATS
+from bedstone.spec.manifest import BufferParam, ScalarParam
+from bedstone.target.records import KERNELS
+
+MOST_THREADS = 1024
+MOST_SHARED = 232_448
+FAMILIES = (products, dense, attend, mixture, recurrent)
+
+sets = pytest.mark.parametrize("held", [cuda_kernels("f32"), cuda_kernels("bf16")], ids=str)
+EVERY = {kernel.entry: kernel for kernel in every_kernel(BF16)}
+
+
+def base(name: str, held: KernelSet) -> Kernel:
+    """The catalog's entry that a kernel of the set computes."""
+    others = {n: entry for entry, rows in held.variants.items() for n, _ in rows}
+    return EVERY[others.get(name, name)]
+
+
+@sets
+def test_a_kernel_takes_the_parameters_of_its_entry(held: KernelSet) -> None:
+    assert held.kernels
+    for name, kernel in held.kernels.items():
+        assert kernel.params[: len(base(name, held).params)] == base(name, held).params, name
+
+
+@sets
+def test_every_launch_fits_a_gpu(held: KernelSet) -> None:
+    for name, kernel in held.kernels.items():
+        x, y, z = kernel.block
+        assert 0 < x * y * z <= MOST_THREADS, name
+        assert kernel.pdl, name
+        scalars = {p.name for p in kernel.params if isinstance(p.type, ScalarParam)}
+        used = {extent.param for extent in kernel.grid if extent.param}
+        used |= {param for param, _ in kernel.shared.per} if kernel.shared else set()
+        assert used <= scalars, name
+        assert kernel.shared is None or kernel.shared.bytes <= MOST_SHARED, name
+
+
+@sets
+def test_kernels_of_one_module_share_source_and_defines(held: KernelSet) -> None:
+    seen: dict[str, tuple[str, dict[str, str]]] = {}
+    for kernel in held.kernels.values():
+        made_from = (kernel.source, dict(kernel.defines))
+        assert seen.setdefault(kernel.module, made_from) == made_from
+
+
+@sets
+def test_every_source_is_there(held: KernelSet) -> None:
+    named = {kernel.source for kernel in held.kernels.values()}
+    folders = [KERNELS / "cuda-generic" / "common", KERNELS / "hopper" / "common"]
+    assert named <= {path.name for folder in folders for path in folder.glob("*.cu")}
+
+
+def test_tables_decide_a_define_and_nothing_else() -> None:
+    floats, halves = cuda_kernels("f32"), cuda_kernels("bf16")
+    assert (floats.cache, halves.cache) == ("f32", "bf16")
+    assert floats.kernels.keys() == halves.kernels.keys()
+    for name, kernel in floats.kernels.items():
+        other = halves.kernels[name]
+        assert kernel.defines["BS_CACHE"] == "float"
+        assert other.defines["BS_CACHE"] == "bf16"
+        assert (kernel.module, kernel.source, kernel.grid) == (
+            other.module, other.source, other.grid,
+        )  # fmt: skip
+
+
+def test_a_device_without_clusters_gets_none() -> None:
+    plain = cuda_kernels("bf16", clusters=False)
+    assert plain.kernels.keys() == cuda_kernels("bf16").kernels.keys()
+    assert all(kernel.cluster is None for kernel in plain.kernels.values())
+
+
+def test_no_row_of_a_geometry_is_idle() -> None:
+    names = list(cuda_kernels("f32").kernels)
+    for family in FAMILIES:
+        for pattern, geometry in family.GEOMETRIES:
+            assert isinstance(geometry, Geometry)
+            assert any(fnmatchcase(name, pattern) for name in names), pattern
+        for variant in family.VARIANTS:
+            assert any(name.endswith(variant.suffix) for name in names), variant
+
+
+def test_a_launch_takes_the_first_variant_that_suits() -> None:
+    kernel = EVERY["add"]
+    few, many = (Kernel(f"add_{n}", "m", "m.cu", {}, kernel.params, kernel.grid) for n in "ab")
+    rows = (
+        ("add_a", lambda sizes, cache: sizes["count"] < 8 and cache == "bf16"),
+        ("add_b", lambda sizes, _: sizes["count"] < 16),
+    )
+    kernels = {"add": kernel, "add_a": few, "add_b": many}
+    for cache, count, found in (("bf16", 4, few), ("f32", 4, many), ("bf16", 16, kernel)):
+        held = KernelSet("some", kernels, cache, {"add": rows})
+        assert held.suited("add", {"count": count}) is found
+    assert KernelSet("some", kernels).suited("add", {"count": 4}) is kernel
+    assert KernelSet("some", kernels).suited("mul", {"count": 4}) is None
+
+
+def test_codes_are_one_buffer_of_bfloat16() -> None:
+    made = EVERY["glu_q_bf16_fq"]
+    assert [p.name for p in made.params] == ["xq", "wg", "wu", "y", "yq", "rows", "k", "n", "act"]
+    assert made.params[0].type == BufferParam("in", "bf16")
+    assert made.params[4].type == BufferParam("out", "bf16")
+    assert {f"linear_q_{name}" for name in FORMATS} - EVERY.keys() == {"linear_q_f32"}
+    assert cpu_kernels().kernels["quantize"].params != EVERY["quantize"].params
+
+
+def test_blocks_of_codes() -> None:
+    assert INT8.scaled
+    assert not BF16.scaled
+    assert (INT8.code_bytes, BF16.code_bytes) == (1, 2)
+    assert BF16.whole(64, 8)
+    assert not BF16.whole(64, 12)
+    assert INT8.whole(64)
+    assert not INT8.whole(48)
