@@ -62,6 +62,14 @@ def test_a_changed_header_is_another_module(unit, tmp_path, compiler):
     assert compile_cubins([unit], "sm_90a", cache=cache, nvrtc=compiler) != first
 
 
+def test_a_nearer_folders_header_hides_the_one_beside_the_source(unit, tmp_path, compiler):
+    cache = tmp_path / "cache"
+    (path,) = compile_cubins([unit], "sm_90a", cache=cache, nvrtc=compiler)
+    (tmp_path / "scale.cuh").write_text(HEADER.replace("x * by", "x + by"))
+    (other,) = compile_cubins([unit], "sm_90a", cache=cache, nvrtc=compiler)
+    assert path.read_bytes() == other.read_bytes()
+
+
 def test_an_error_shows_the_kernels_own_line(unit, tmp_path, compiler):
     unit.sources[0].write_text(SOURCE.replace("y[i]", "z[i]"))
     with pytest.raises(KernelError, match=r"`scale\.cu` does not compile for `sm_90a`") as refused:

@@ -72,7 +72,7 @@ def _compile(unit: Unit, arch: str, library: ctypes.CDLL) -> bytes:
         f"--gpu-architecture={arch}",
         *unit.flags,
         *(f"-D{name}={value}" for name, value in sorted(unit.defines.items())),
-        *(f"-I{folder.resolve()}" for folder in (source.parent, *unit.include)),
+        *(f"-I{folder.resolve()}" for folder in (*unit.include, source.parent)),
     ]
     given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     program = ctypes.c_void_p()
