@@ -1,9 +1,83 @@
-"""Geometry of the CUDA kernels: attention and gathers."""
+"""Geometry of the CUDA kernels: attention and gathers.
 
-from bedstone.library.kernel import Geometry, Variant
+Attention of keys and values of some widths has kernels on the matrix units, whatever else it is
+asked for those in float32. Few rows share the multiprocessors by clusters of eight blocks.
+"""
 
-GEOMETRIES: tuple[tuple[str, Geometry], ...] = ()
+from collections.abc import Iterator, Mapping
+
+from bedstone.library.cuda.dense import threads
+from bedstone.library.kernel import CacheType, Extent, Geometry, Shared, Suits, Variant
+
+DEPTHS = (64, 128, 256)
+"""Widths of keys and values that the matrix units' kernels are made for."""
+
+_HEADS = 8
+_FLOAT = 4
+_PIECES = 8
+_BLOCK = threads(256)
+_FULL = 128
+"""Blocks that fill a GPU without clusters."""
+
+_GRID = (Extent("rows"), Extent("groups"))
+_SPREAD = (*_GRID, Extent(times=_PIECES))
+_CLUSTER = (1, 1, _PIECES)
+
+# queries made up to 32 values; what the threads sum apart; a piece's values and those of all so far
+_ANY = Shared(
+    _HEADS * _FLOAT * (32 + 4 * 256), (("dk", _HEADS * _FLOAT), ("dv", 2 * _HEADS * _FLOAT))
+)
+
+_FORMS = ("", "_q", "_fq")
+_PLAIN = tuple(f"{family}{form}" for family in ("attention", "attention_gate") for form in _FORMS)
+
+
+def _one(depth: int) -> Shared:
+    """Queries in halves; the values of each warp, or of each two where they share a tile."""
+    slices = _HEADS * _FLOAT * min(8 * depth, 1024)
+    return Shared(_HEADS * _FLOAT * depth + slices + _HEADS * _FLOAT * depth)
+
+
+def _geometries() -> Iterator[tuple[str, Geometry]]:
+    for depth in DEPTHS:
+        source = f"attention_{depth}.cu"
+        for entry in _PLAIN:
+            few = Geometry(_BLOCK, _SPREAD, _one(depth), _CLUSTER, source, entry)
+            yield f"{entry}_d{depth}_x8", few
+            yield f"{entry}_d{depth}", Geometry(_BLOCK, _GRID, _one(depth), None, source, entry)
+    for family in ("", "_gate", "_in", "_in_split", "_flat", "_flat_split"):
+        source = "attention_flat.cu" if family.startswith("_flat") else "attention.cu"
+        for form in _FORMS:
+            entry = f"attention{family}{form}"
+            yield f"{entry}_x8", Geometry(_BLOCK, _SPREAD, _ANY, _CLUSTER, source, entry)
+            yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source)
+    gathered = Geometry(_BLOCK, (Extent("rows", 16),), source="gather.cu")
+    yield from ((f"gather{form}", gathered) for form in _FORMS)
+
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(_geometries())
 """Patterns of entry names, the first that matches deciding."""
 
-VARIANTS: tuple[Variant, ...] = ()
+
+def _few(sizes: Mapping[str, int]) -> bool:
+    return sizes["rows"] * sizes["groups"] < _FULL
+
+
+def _suits(depth: int, *, few: bool) -> Suits:
+    def suits(sizes: Mapping[str, int], cache: CacheType) -> bool:
+        widths = {sizes["dk"], sizes["dv"]}
+        return cache == "bf16" and widths == {depth} and (not few or _few(sizes))
+
+    return suits
+
+
+def _variants() -> Iterator[Variant]:
+    for entry in _PLAIN:
+        for depth in DEPTHS:
+            yield Variant(entry, f"_d{depth}_x8", _suits(depth, few=True))
+            yield Variant(entry, f"_d{depth}", _suits(depth, few=False))
+    yield Variant("attention*", "_x8", lambda sizes, _: _few(sizes))
+
+
+VARIANTS: tuple[Variant, ...] = tuple(_variants())
 """Kernels to take in place of others where they suit, the first that does."""

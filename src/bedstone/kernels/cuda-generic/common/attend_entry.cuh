@@ -1,0 +1,60 @@
+// Entries of attention: their parameters, and what is made of them.
+#pragma once
+#include "attention.cuh"
+
+// A table's rows of every group's values; row `blockIdx.x` of `pages` where each row is a sequence.
+struct Paging {
+    const int *pages;
+    int page;
+};
+
+static __device__ __forceinline__ Paging paging(const int *pages, int page, int pages_width, int stride) {
+    return Paging{pages + (i64)blockIdx.x * stride * pages_width, page};
+}
+
+static __device__ __forceinline__ Lines<cache_t> lines_of(const cache_t *x, Paging p, int groups, int width) {
+    return Lines<cache_t>{x, p.pages, p.page, (i64)groups * width, width};
+}
+
+// Keys and values in tables.
+static __device__ __forceinline__ Attention<cache_t> paged(const float *q, const cache_t *k, const cache_t *v,
+                                                           const int *position, Paging p, Forms out, int heads,
+                                                           int groups, int dk, int dv) {
+    Attention<cache_t> a = {};
+    a.q = q;
+    a.q_own = a.k_own = a.dk = dk;
+    a.dv = dv;
+    a.k = lines_of(k, p, groups, dk);
+    // where a key holds its value they lie as keys do
+    a.v = lines_of(v, p, groups, k == v ? dk : dv);
+    a.position = position;
+    a.out = out;
+    a.heads = heads;
+    a.groups = groups;
+    return a;
+}
+
+// Runs f unless other blocks do without: where there are no clusters the first block does it all.
+template <class F>
+static __device__ __forceinline__ void begin(F f) {
+    before_next();
+    after_previous();
+    if (cluster_size() > 1 || blockIdx.z == 0) f();
+}
+
+#define SCORED(a)      \
+    a.scale = scale;   \
+    a.window = window; \
+    a.softcap = softcap
+
+#define SIZES int rows, int heads, int groups, int dk, int dv
+#define PAGED int page, int pages_width
+#define SCORES float scale, int window, float softcap
+#define WHERE const int *position, const int *pages
+#define PAGES paging(pages, page, pages_width, stride)
+#define ATTENTION(name) BS_KERNEL(ATTEND_THREADS) name
+
+// Where a result goes, as parameters.
+#define F float *y
+#define Q code_t *yq
+#define FQ float *y, code_t *yq

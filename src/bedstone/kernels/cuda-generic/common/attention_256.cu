@@ -1,0 +1,5 @@
+// attention, attention_gate of one row, keys and values being 256 bfloat16.
+#define DEPTH 256
+#undef BS_CACHE
+#define BS_CACHE bf16
+#include "attend_one_entries.cuh"

@@ -1,0 +1,53 @@
+// attention_flat, attention_flat_split: over keys and values in buffers. A block is a row's heads of one
+// group; the blocks of a cluster share their positions.
+#include "attend_any.cuh"
+#include "attend_entry.cuh"
+
+static __device__ __forceinline__ void attend(const Attention<float> &a) { attend_any(a); }
+
+// Keys and values in buffers: those of group g begin `unit` values after those before.
+static __device__ __forceinline__ Attention<float> flat(const float *q, const float *k, const float *v,
+                                                        const int *position, Forms out, int heads, int groups,
+                                                        int dk, int dv) {
+    Attention<float> a = {};
+    a.q = q;
+    a.q_own = a.k_own = a.dk = dk;
+    a.dv = dv;
+    a.position = position;
+    a.out = out;
+    a.heads = heads;
+    a.groups = groups;
+    a.k.x = k;
+    a.v.x = v;
+    return a;
+}
+
+#define LAID(a)         \
+    a.k.pitch = k_row;  \
+    a.k.unit = k_unit;  \
+    a.v.pitch = v_row;  \
+    a.v.unit = v_unit
+#define FLAT int k_row, int k_unit, int v_row, int v_unit
+
+#define FORMS(suffix, outs, ...)                                                                           \
+    ATTENTION(attention_flat##suffix)                                                                      \
+    (const float *q, const float *k, const float *v, const int *position, outs, SIZES, SCORES, FLAT) {     \
+        auto a = flat(q, k, v, position, Forms{__VA_ARGS__}, heads, groups, dk, dv);                       \
+        SCORED(a);                                                                                         \
+        LAID(a);                                                                                           \
+        begin([&] { attend(a); });                                                                         \
+    }                                                                                                      \
+    ATTENTION(attention_flat_split##suffix)                                                                \
+    (const float *q, const float *k, const float *v, const cache_t *kt, WHERE, outs, SIZES, PAGED, SCORES, \
+     FLAT, int own, int pitch, int column) {                                                               \
+        auto a = flat(q, k, v, position, Forms{__VA_ARGS__}, heads, groups, dk, dv);                       \
+        SCORED(a);                                                                                         \
+        LAID(a);                                                                                           \
+        a.k_own = own;                                                                                     \
+        a.k_tail = Lines<cache_t>{kt + column, pages, page, pitch, 0};                                     \
+        begin([&] { attend(a); });                                                                         \
+    }
+
+FORMS(, F, y, nullptr)
+FORMS(_q, Q, nullptr, yq)
+FORMS(_fq, FQ, y, yq)
