@@ -1,0 +1,127 @@
+"""Attention on a GPU: the kernels taken for some sizes compute what the plain ones do."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from kernels.harness import poison, windowed
+from kernels.reference import Array, attention, sigmoid
+from kernels.test_attention import CASES, Case, Problem, problem
+
+if TYPE_CHECKING:
+    from kernels.gpu_library import GpuLibrary
+
+pytestmark = pytest.mark.gpu
+
+BF16 = ml_dtypes.bfloat16
+
+
+def run(library: "GpuLibrary", entry: str, args: dict) -> Array:
+    y = poison((args["rows"], args["heads"], args["dv"]), np.float32)
+    library.call(entry, **args, y=y)
+    return y
+
+
+def halved(case: Case) -> Problem:
+    """The same with tables of bfloat16, and what follows from their values."""
+    p = problem(case)
+    tables = {name: p.args[name].astype(BF16) for name in ("k", "v")}
+    k, v = (tables[name].astype(np.float64) for name in ("k", "v"))
+    limits = {"window": case.window, "softcap": case.softcap}
+    expected = []
+    for r, position in enumerate(case.positions):
+        at = np.arange(position + 1)
+        pages = p.args["pages"][r * case.stride]
+        slot = pages[at // case.page] * case.page + at % case.page
+        q = p.args["q"][r]
+        expected.append(attention(q, k[slot], v[slot], position, case.scale, **limits))
+    return Problem(p.args | tables, np.array(expected))
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_blocks_that_share_a_row_change_no_bit(gpu_library: "GpuLibrary", case: Case) -> None:
+    args = problem(case).args
+    shared, alone = (run(gpu_library, entry, args) for entry in ("attention_x8", "attention"))
+    np.testing.assert_array_equal(shared, alone)
+
+
+@pytest.mark.parametrize("spread", ["", "_x8"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_tables_of_bfloat16(half_library: "GpuLibrary", case: Case, spread: str) -> None:
+    p = halved(case)
+    y = run(half_library, f"attention{spread}", p.args)
+    np.testing.assert_allclose(y, p.expected, rtol=1e-5, atol=2e-6)
+
+
+WIDE = {
+    "one position": Case(4, 1, 128, 128, (0,)),
+    "eight heads to a group": Case(16, 2, 128, 128, (700,)),
+    "each head its own keys": Case(3, 3, 128, 128, (31, 32)),
+    "more heads than a pass takes": Case(24, 2, 128, 128, (77,)),
+    "pages of no power of two": Case(8, 2, 128, 128, (300,), page=5),
+    "a window": Case(8, 2, 128, 128, (500, 501, 3), window=130),
+    "a cap": Case(8, 2, 128, 128, (200,), softcap=2.0),
+    "a batch": Case(8, 2, 128, 128, (3, 77, 0, 1300, 64, 63), stride=1),
+    "long": Case(8, 2, 128, 128, (5000,), page=64),
+}
+
+
+def at_depth(case: Case, depth: int) -> Case:
+    return replace(case, dk=depth, dv=depth, scale=depth**-0.5)
+
+
+@pytest.mark.parametrize("spread", ["", "_x8"])
+@pytest.mark.parametrize("depth", [64, 128, 256])
+@pytest.mark.parametrize("case", WIDE.values(), ids=WIDE)
+def test_one_row_on_the_matrix_units(
+    half_library: "GpuLibrary", case: Case, depth: int, spread: str
+) -> None:
+    p = halved(at_depth(case, depth))
+    y = run(half_library, f"attention_d{depth}{spread}", p.args)
+    np.testing.assert_allclose(y, p.expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8"])
+def test_codes_are_the_result_to_bfloat16(half_library: "GpuLibrary", variant: str) -> None:
+    p = halved(Case(8, 2, 128, 128, (40, 41, 300)))
+    y = run(half_library, f"attention{variant}", p.args)
+    codes, codes_beside = poison(y.shape, BF16), poison(y.shape, BF16)
+    half_library.call(f"attention_q{variant}", **p.args, yq=codes)
+    beside = poison(y.shape, np.float32)
+    half_library.call(f"attention_fq{variant}", **p.args, y=beside, yq=codes_beside)
+    np.testing.assert_array_equal(beside, y)
+    for made in (codes, codes_beside):
+        np.testing.assert_array_equal(made, y.astype(BF16))
+
+
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8"])
+def test_a_gate_multiplies_the_result(half_library: "GpuLibrary", variant: str) -> None:
+    p = halved(Case(8, 2, 128, 128, (40, 300)))
+    gate = windowed(np.random.default_rng(3), 2, units=8, width=128, pitch=256, offset=128)
+    y = run(half_library, f"attention_gate{variant}", p.args | gate.args("gate"))
+    by = sigmoid(gate.dense.astype(np.float64)).reshape(y.shape)
+    np.testing.assert_allclose(y, p.expected * by, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8"])
+def test_a_row_without_a_position_is_zero(half_library: "GpuLibrary", variant: str) -> None:
+    p = halved(Case(4, 1, 128, 128, (4, 5)))
+    args = p.args | {"position": np.array([4, -1], np.int32)}
+    y = run(half_library, f"attention{variant}", args)
+    np.testing.assert_allclose(y[0], p.expected[0], rtol=1e-4, atol=2e-5)
+    np.testing.assert_array_equal(y[1], 0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8"])
+def test_a_score_that_is_not_finite_stays_so(
+    half_library: "GpuLibrary", variant: str, bad: float
+) -> None:
+    p = halved(Case(4, 1, 128, 128, (150,)))
+    slot = p.args["pages"][0, 100 // 16] * 16 + 100 % 16
+    p.args["k"][slot] = bad
+    p.args["q"][...] = np.abs(p.args["q"])
+    assert not np.isfinite(run(half_library, f"attention{variant}", p.args)).any()
