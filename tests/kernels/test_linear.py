@@ -127,6 +127,9 @@ def test_what_is_added_and_a_cap_change_no_bit(
         y = poison((rows, n), np.float32)
         library.call(entry("linear", name, codes=codes, forms=forms), **call, **more, y=y)
         np.testing.assert_array_equal(y, wanted)
+    over = addend.copy()
+    library.call(entry("linear", name, codes=codes, forms="_add"), **call, add=over, y=over)
+    np.testing.assert_array_equal(over, plain + addend)
 
 
 def test_a_negative_slot_writes_nothing(library: Library) -> None:

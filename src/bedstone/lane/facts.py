@@ -9,7 +9,7 @@ from bedstone.graph.refs import reads, table_write, writes
 from bedstone.graph.step import Concat, Linear, Part, StepGraph, Value
 from bedstone.lane.layout import Layout, View
 from bedstone.lane.operand import Matrix, Rows, Stack, Upto
-from bedstone.lane.schedule import Numerics
+from bedstone.lane.schedule import MAX_CHUNK, Numerics
 from bedstone.library.coding import INT8, Coding
 from bedstone.spec.dtype import FORMATS
 
@@ -33,7 +33,7 @@ class Knobs:
     max_splits: int = 16
     wide_outputs: int = 4224
     in_place: bool = True
-    max_chunk: int = 512
+    max_chunk: int = MAX_CHUNK
 
 
 @dataclass(frozen=True, slots=True)

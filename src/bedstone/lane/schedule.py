@@ -12,6 +12,9 @@ from bedstone.library.coding import GEMV_ROWS, INT8, Coding
 QBLOCK = INT8.block
 """The values of a quantized activation that share one scale on a CPU."""
 
+MAX_CHUNK = 512
+"""The most rows of a prefill chunk, where a device's knobs say no other."""
+
 Numerics = Literal["precise", "quantized"]
 Piece = Literal["f32", "codes", "scales", "sums"]
 Reason = Literal[
