@@ -1,5 +1,6 @@
 """The CUDA set: entries of the CPU's catalog, each launchable from what its geometry says."""
 
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 import pytest
@@ -66,13 +67,19 @@ def test_tables_decide_a_define_and_nothing_else() -> None:
     floats, halves = cuda_kernels("f32"), cuda_kernels("bf16")
     assert (floats.cache, halves.cache) == ("f32", "bf16")
     assert floats.kernels.keys() == halves.kernels.keys()
+    touching = 0
     for name, kernel in floats.kernels.items():
         other = halves.kernels[name]
-        assert kernel.defines["BS_CACHE"] == "float"
-        assert other.defines["BS_CACHE"] == "bf16"
-        assert (kernel.module, kernel.source, kernel.grid) == (
-            other.module, other.source, other.grid,
-        )  # fmt: skip
+        assert "BS_CACHE" not in kernel.defines
+        if other != kernel:
+            touching += 1
+            assert dict(other.defines) == {**kernel.defines, "BS_CACHE": "bf16"}
+            assert other.module == f"{kernel.module}-bf16cache"
+            assert replace(other, module=kernel.module, defines=kernel.defines) == kernel
+    assert touching
+    for name in ("set_rows", "attention", "linear_f32_rows", "rope_rows"):
+        assert floats.kernels[name] != halves.kernels[name]
+    assert floats.kernels["delta"] == halves.kernels["delta"]
 
 
 def test_a_device_without_clusters_gets_none() -> None:

@@ -4,7 +4,7 @@ An entry that no geometry matches is not in the set; nor is a variant, whose nam
 a suffix. Every launch overlaps the one before it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -23,11 +23,13 @@ from bedstone.library.kernel import (
     Suits,
     Variant,
 )
+from bedstone.spec.manifest import StateParam
 
 _FAMILIES = (products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
 _VARIANTS: tuple[Variant, ...] = tuple(row for family in _FAMILIES for row in family.VARIANTS)
-_CACHES: dict[CacheType, str] = {"f32": "float", "bf16": "bf16"}
+_TABLES = frozenset({"table", "k", "v", "kt"})
+"""States that are paged tables; what others hold is float32 whatever tables do."""
 
 
 @cache
@@ -44,8 +46,10 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True) -> KernelSet:
             geometry = _geometry(name)
             if geometry is not None:
                 fit = geometry if clusters else replace(geometry, cluster=None)
-                found[name] = _launched(replace(kernel, entry=name), fit, cache)
+                found[name] = _launched(replace(kernel, entry=name), fit)
         variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
+    if cache != "f32":
+        found = _rounded(found, cache)
     rows = {entry: rows for entry, rows in variants.items() if rows}
     return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, MappingProxyType(rows))
 
@@ -58,7 +62,7 @@ def _geometry(name: str) -> Geometry | None:
     return next((made for pattern, made in _GEOMETRIES if fnmatchcase(name, pattern)), None)
 
 
-def _launched(kernel: Kernel, geometry: Geometry, cache: CacheType) -> Kernel:
+def _launched(kernel: Kernel, geometry: Geometry) -> Kernel:
     """A kernel of the catalog as a GPU launches it."""
     stem = PurePath(geometry.source or kernel.source).stem
     form = kernel.module.removeprefix(PurePath(kernel.source).stem.replace("_", "-"))
@@ -68,10 +72,27 @@ def _launched(kernel: Kernel, geometry: Geometry, cache: CacheType) -> Kernel:
         entry=geometry.function or kernel.entry,
         module=stem.replace("_", "-") + form,
         source=f"{stem}.cu",
-        defines=MappingProxyType({**kernel.defines, "BS_CACHE": _CACHES[cache]}),
         grid=(x, y, z),
         shared=geometry.shared,
         block=geometry.block,
         cluster=geometry.cluster,
         pdl=True,
     )
+
+
+def _rounded(kernels: Mapping[str, Kernel], cache: CacheType) -> dict[str, Kernel]:
+    """The kernels, those of modules that touch tables compiled for tables of another type."""
+    touching = {kernel.module for kernel in kernels.values() if _touches(kernel)}
+    return {
+        name: _for_tables(kernel, cache) if kernel.module in touching else kernel
+        for name, kernel in kernels.items()
+    }
+
+
+def _touches(kernel: Kernel) -> bool:
+    return any(isinstance(p.type, StateParam) and p.name in _TABLES for p in kernel.params)
+
+
+def _for_tables(kernel: Kernel, cache: CacheType) -> Kernel:
+    defines = MappingProxyType({**kernel.defines, "BS_CACHE": cache})
+    return replace(kernel, module=f"{kernel.module}-{cache}cache", defines=defines)
