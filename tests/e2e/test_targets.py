@@ -70,13 +70,23 @@ def test_a_cpu_without_a_feature_runs_a_lesser_set_and_says_the_same(tmp_path, c
 @needs_two_sets
 def test_the_command_picks_the_set_too(monkeypatch, cache, mask):
     monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
+    best, whole = text_of_a_run()
     mask()
+    masked, same = text_of_a_run()
+    assert (best, masked) == ABLE[:2]
+    assert whole
+    assert same == whole
+
+
+def text_of_a_run() -> tuple[str, str]:
+    """The hardware set that `bedstone run` takes, and what the model says there."""
     ended = bedstone(
-        "run", REFERENCE, "--prompt", "Hi", "--max-tokens", "4", "--numerics", "precise", "--json"
+        "run", REFERENCE, "--prompt", "Hi", "--max-tokens", "12", "--numerics", "precise", "--json"
     )
     assert ended.code == 0, ended.err
-    package = Path(json.loads(ended.out)["package"])
-    assert parse_target((package / TARGET).read_bytes(), "").hardware == ABLE[1]
+    told = json.loads(ended.out)
+    target = parse_target((Path(told["package"]) / TARGET).read_bytes(), "")
+    return target.hardware, told["text"]
 
 
 @needs_two_sets
