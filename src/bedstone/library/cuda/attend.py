@@ -1,7 +1,8 @@
 """Geometry of the CUDA kernels: attention and gathers.
 
-Attention of keys and values of some widths has kernels on the matrix units, whatever else it is
-asked for those in float32. Few rows share the multiprocessors by clusters of eight blocks.
+Over bfloat16 keys and values of some widths attention has kernels on the matrix units, for rows
+one by one and for many of one sequence; whatever else it is asked for is done in float32. Few rows
+share the multiprocessors by clusters of eight blocks.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,9 @@ _PIECES = 8
 _BLOCK = threads(256)
 _FULL = 128
 """Blocks that fill a GPU without clusters."""
+
+_CHUNK = 8
+"""The most rows of one sequence that are attended one by one."""
 
 _GRID = (Extent("rows"), Extent("groups"))
 _SPREAD = (*_GRID, Extent(times=_PIECES))
@@ -38,10 +42,19 @@ def _one(depth: int) -> Shared:
     return Shared(_HEADS * _FLOAT * depth + slices + _HEADS * _FLOAT * depth)
 
 
+def _many(depth: int, entry: str) -> Geometry:
+    """A block is 128 rows of a head; two tiles of keys and values lie in shared memory."""
+    tile = 32 if depth > 128 else 64
+    grid = (Extent("rows", 128), Extent("heads"))
+    shared = Shared(2 * 2 * tile * depth * 2)
+    return Geometry(_BLOCK, grid, shared, None, f"attention_many_{depth}.cu", entry)
+
+
 def _geometries() -> Iterator[tuple[str, Geometry]]:
     for depth in DEPTHS:
         source = f"attention_{depth}.cu"
         for entry in _PLAIN:
+            yield f"{entry}_m{depth}", _many(depth, entry)
             few = Geometry(_BLOCK, _SPREAD, _one(depth), _CLUSTER, source, entry)
             yield f"{entry}_d{depth}_x8", few
             yield f"{entry}_d{depth}", Geometry(_BLOCK, _GRID, _one(depth), None, source, entry)
@@ -63,19 +76,30 @@ def _few(sizes: Mapping[str, int]) -> bool:
     return sizes["rows"] * sizes["groups"] < _FULL
 
 
-def _suits(depth: int, *, few: bool) -> Suits:
-    def suits(sizes: Mapping[str, int], cache: CacheType) -> bool:
-        widths = {sizes["dk"], sizes["dv"]}
-        return cache == "bf16" and widths == {depth} and (not few or _few(sizes))
+def _matrix_units(depth: int, sizes: Mapping[str, int], cache: CacheType) -> bool:
+    return cache == "bf16" and sizes["dk"] == sizes["dv"] == depth
 
-    return suits
+
+def _suiting(depth: int) -> tuple[tuple[str, Suits], ...]:
+    """Kernels of a depth by their suffix."""
+
+    def many(sizes: Mapping[str, int], cache: CacheType) -> bool:
+        chunk = sizes["stride"] == 0 and sizes["rows"] > _CHUNK
+        return chunk and _matrix_units(depth, sizes, cache)
+
+    def few(sizes: Mapping[str, int], cache: CacheType) -> bool:
+        return _few(sizes) and _matrix_units(depth, sizes, cache)
+
+    def each(sizes: Mapping[str, int], cache: CacheType) -> bool:
+        return _matrix_units(depth, sizes, cache)
+
+    return (f"_m{depth}", many), (f"_d{depth}_x8", few), (f"_d{depth}", each)
 
 
 def _variants() -> Iterator[Variant]:
     for entry in _PLAIN:
         for depth in DEPTHS:
-            yield Variant(entry, f"_d{depth}_x8", _suits(depth, few=True))
-            yield Variant(entry, f"_d{depth}", _suits(depth, few=False))
+            yield from (Variant(entry, suffix, suits) for suffix, suits in _suiting(depth))
     yield Variant("attention*", "_x8", lambda sizes, _: _few(sizes))
 
 

@@ -1,4 +1,5 @@
-// Values that a thread moves at once: four where everything lies on multiples of four, else one.
+// Values that a thread moves at once: four where everything lies on multiples of four, else one; two
+// of what a matrix unit has summed.
 #pragma once
 #include "abi.cuh"
 
@@ -45,12 +46,14 @@ static __device__ __forceinline__ Pack<N> load(const f16 *p) {
 template <int N>
 static __device__ __forceinline__ void store(float *p, Pack<N> v) {
     if constexpr (N == 4) *(float4 *)p = make_float4(v.at[0], v.at[1], v.at[2], v.at[3]);
+    else if constexpr (N == 2) *(float2 *)p = make_float2(v.at[0], v.at[1]);
     else *p = v.at[0];
 }
 
 template <int N>
 static __device__ __forceinline__ void store(bf16 *p, Pack<N> v) {
     if constexpr (N == 4) *(uint2 *)p = make_uint2(pack_bf16(v.at[0], v.at[1]), pack_bf16(v.at[2], v.at[3]));
+    else if constexpr (N == 2) *(u32 *)p = pack_bf16(v.at[0], v.at[1]);
     else *p = from_f32<bf16>(v.at[0]);
 }
 
