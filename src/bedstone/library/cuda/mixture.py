@@ -1,7 +1,9 @@
-"""Geometry of the CUDA kernels: mixtures of experts, and products of each head by its own matrix."""
+"""Geometry of the CUDA kernels: mixtures of experts, and each head by its own matrix."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from bedstone.library.coding import BF16
 from bedstone.library.kernel import Extent, Geometry, Shared, Variant
 from bedstone.spec.dtype import FORMATS, FormatName
 
@@ -30,10 +32,50 @@ _ROUTE = Geometry(
     cluster=(8, 1, 1),
     source="route.cu",
 )
+_ROUTE_CODED = replace(_ROUTE, source="route_coded.cu")
 _EACH_CHOICE = Geometry(_threads(256), (Extent("n", 8), Extent("chosen"), Extent("rows")))
 _SUMS = Geometry(_threads(256), (Extent("n", 4), Extent("rows")))
 _HEADS = Geometry(_threads(128), (Extent("heads"), Extent("n", 16), Extent("rows")))
 _TRANSPOSED = Geometry(_threads(64), (Extent("heads"), Extent("n", 256), Extent("rows", 8)))
+
+_EXPERTS_IN_TURN = 128
+"""Blocks that an output's experts are dealt to."""
+
+_SORTED_PAIRS = 8192
+_GROUPED = Geometry(
+    _threads(128),
+    (Extent("n", 64), Extent(times=_EXPERTS_IN_TURN)),
+    Shared(2 * _SORTED_PAIRS),
+    source="experts_coded.cu",
+)
+
+_PARTS = 2048
+"""Products that wait in shared memory for their sum: 16 floats, and a place in a sorted list."""
+
+_GROUPED_SUMS = Geometry(
+    _threads(512),
+    (Extent("n", 16), Extent("rows", 256)),
+    Shared(_PARTS * (16 * 4 + 2) + 1024 * 4),
+    source="experts_coded.cu",
+)
+_HEADS_CODED = Geometry(
+    _threads(128),
+    (Extent("heads"), Extent("n", 64), Extent("rows", 64)),
+    source="hlinear_coded.cu",
+)
+
+
+def _codes(fmt: FormatName) -> Iterator[tuple[str, Geometry]]:
+    """Entries of one format that read coded activations."""
+    for ending in ("", "_b"):
+        yield f"route_q_{fmt}{ending}", _ROUTE_CODED
+    yield f"xlinear_q_{fmt}", _GROUPED
+    for family in ("", "_s", "_sg"):
+        yield f"xdown{family}_q_{fmt}", _GROUPED_SUMS
+        for out in ("", "_q", "_fq"):
+            yield f"xglu{family}_q_{fmt}{out}", _GROUPED
+    for out in ("", "_q", "_fq"):
+        yield f"hlinear_q_{fmt}{out}", _HEADS_CODED
 
 
 def _floats(fmt: FormatName) -> Iterator[tuple[str, Geometry]]:
@@ -57,6 +99,7 @@ GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
     ("topk_b", _TOPK),
     ("xsum", Geometry(_threads(256), (Extent("n", 256), Extent("rows")))),
     *(row for fmt in FORMATS for row in _floats(fmt)),
+    *(row for fmt in BF16.formats for row in _codes(fmt)),
 )
 """Patterns of entry names, the first that matches deciding."""
 

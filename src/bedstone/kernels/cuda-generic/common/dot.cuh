@@ -1,19 +1,11 @@
 // What one warp makes of rows of weights and a row of float activations, in the order that `linear.cu`
 // sums by, so that every entry makes the same bits of a matrix.
 //
-// That order hangs on the format and k alone: a row's units are dealt to a power of two of lanes, 32 to
-// MOST_LANES; a lane's own are summed in order, then each 32 lanes, then those sums one after another.
-// Here a warp stands for all of them: a lane keeps a sum for each 32.
+// That order hangs on the format and k alone: a row's units are dealt to `lanes_of` them; a lane's own are
+// summed in order, then each 32 lanes, then those sums one after another. Here a warp stands for all of
+// them: a lane keeps a sum for each 32.
 #pragma once
 #include "weights.cuh"
-
-#define MOST_LANES 256
-
-static __device__ __forceinline__ int units_of_32(int units) {
-    int lanes = 32;
-    while (lanes < units && lanes < MOST_LANES) lanes *= 2;
-    return lanes / 32;
-}
 
 static __device__ __forceinline__ bool lies_on_16(const void *p) { return ((u64)p & 15) == 0; }
 
@@ -104,7 +96,7 @@ static __device__ __forceinline__ Products<W> dot_whole(const Rows<W> &w, const 
 // Rows of any width, activations that lie anywhere.
 template <class F>
 static __device__ __noinline__ float dot_any(const u8 *w, const float *x, int k) {
-    int units = (k + F::UNIT - 1) / F::UNIT, most = units_of_32(units);
+    int units = (k + F::UNIT - 1) / F::UNIT, most = lanes_of(units) / 32;
     float total = 0.0f;
     for (int v = 0; v < most; v++) {
         float sum = 0.0f;
@@ -128,7 +120,7 @@ static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, i
         for (int i = 0; i < W; i++) made.at[i] = dot_any<F>(w.at[i], x, k);
         return made;
     }
-    int units = k / F::UNIT, most = units_of_32(units);
+    int units = k / F::UNIT, most = lanes_of(units) / 32;
     if constexpr (F::BLOCK == 1) {
         if (most == 4) return dot_whole<F, W, 4>(w, x, units, most);
         if (most == 8) return dot_whole<F, W, 8>(w, x, units, most);
@@ -137,11 +129,14 @@ static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, i
     return most > 1 ? dot_whole<F, W, 2>(w, x, units, most) : dot_whole<F, W, 1>(w, x, units, most);
 }
 
+static __device__ __forceinline__ void prefetch_line(const u8 *at) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+}
+
 // Brings a warp's rows of weights into the second-level cache, before what they multiply is there.
 template <int W>
 static __device__ __forceinline__ void prefetch_rows(const Rows<W> &w, i64 bytes) {
 #pragma unroll
     for (int i = 0; i < W; i++)
-        for (i64 at = 128 * (threadIdx.x % 32); at < bytes; at += 32 * 128)
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(w.at[i] + at));
+        for (i64 at = 128 * (threadIdx.x % 32); at < bytes; at += 32 * 128) prefetch_line(w.at[i] + at);
 }
