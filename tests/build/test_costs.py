@@ -4,8 +4,11 @@ import pytest
 
 from bedstone.build.costs import Cost
 from bedstone.build.counting import launch_costs
+from bedstone.build.request import Options
+from bedstone.build.step import plan_step
 from bedstone.checkpoint.shapes import shape_checkpoint
 from bedstone.lane.launch import Attention, Delta, Embed, ExpertGlu, Glu, Sequences
+from cuda_sets import every_entry
 from planned import planned
 
 F32 = 4
@@ -116,6 +119,17 @@ def test_a_quantized_activation_has_a_scale_and_a_sum_for_each_32_codes():
     cost, launch = of_kind(planned("qwen3-0.6b", matrices="q4_0"), Glu)
     x = next(m for m in cost.moved if m.name == launch.x.tensor)
     assert (x.form, x.nbytes) == ("quant", 1024 + 8 * 1024 // 32)
+
+
+def test_codes_and_tables_of_bfloat16_take_two_bytes_a_value():
+    lane = every_entry("quantized")
+    step = plan_step(shape_checkpoint("qwen3-0.6b"), "chunk", Options(context=4096), lane)
+    cost, launch = of_kind(step, Glu)
+    x = next(m for m in cost.moved if m.name == launch.x.tensor)
+    assert (x.form, x.nbytes) == ("quant", 2 * 2048 * 1024)
+    cost, launch = of_kind(step, Attention, at=3000)
+    keys = next(m for m in cost.moved if m.name == launch.k.name)
+    assert (keys.form, keys.nbytes) == ("bf16", 2 * 3000 * 8 * 128)
 
 
 def test_time_is_that_of_the_slower_of_memory_and_arithmetic():

@@ -37,12 +37,12 @@ from bedstone.lane.launch import (
     Upto,
     Version,
 )
-from bedstone.lane.schedule import QBLOCK
-from bedstone.spec.dtype import FORMATS
+from bedstone.lane.schedule import code_sizes
+from bedstone.library.coding import Coding
+from bedstone.library.kernel import CacheType
+from bedstone.spec.dtype import DTYPE_BYTES, FORMATS
 
 _F32 = 4
-_QUANT_BLOCK = QBLOCK + 4 + 4
-"""Bytes of a quantized block: a code a value, the block's scale and its sum."""
 
 
 def named_values(graph: StepGraph) -> dict[str, Value]:
@@ -52,13 +52,14 @@ def named_values(graph: StepGraph) -> dict[str, Value]:
 
 def launch_costs(planned: PlannedStep, at: int) -> tuple[LaunchCost, ...]:
     """The cost of each launch of a step whose last rows stand at position `at` (1-based)."""
-    counter = _Counter(planned.graph, at)
+    lane = planned.lane
+    counter = _Counter(planned.graph, at, lane.coding, lane.kernels.cache)
     return tuple(counter.cost(step.launch) for step in planned.schedule.steps)
 
 
 @dataclass(slots=True)
 class _Counter:
-    """Counts launches in their order.
+    """Counts launches in their order; tables hold values of type `cache`.
 
     `values` is the shape of every tensor, `written` how many values each table version adds,
     `filled` the tensors that are made of as many rows as a cache holds, not of all it may.
@@ -66,6 +67,8 @@ class _Counter:
 
     graph: StepGraph
     at: int
+    coding: Coding
+    cache: CacheType
     values: dict[str, Value] = field(init=False)
     written: dict[str, int] = field(init=False)
     filled: set[str] = field(default_factory=set)
@@ -98,12 +101,12 @@ class _Counter:
                 yield Moved(leaf, "weights", "f32", nbytes)
             case Read(tensor, form):
                 count = launch.width if isinstance(launch, TakeRow) else self._size(tensor)
-                yield Moved(tensor, "activations", form, _form_bytes(count, form))
+                yield Moved(tensor, "activations", form, self._form_bytes(count, form))
             case ToBuf(tensor):
-                yield from _results(tensor, self._size(tensor), leaf)
+                yield from self._results(tensor, self._size(tensor), leaf)
             case ToScratch(table, version=version):
                 rows = self._rows(launch) * self.values[table].width
-                yield from _results(version, self.written.get(version, rows), leaf)
+                yield from self._results(version, self.written.get(version, rows), leaf)
             case Version() | Carry() | ToRows():
                 yield from self._cached(leaf, launch)
             case _:
@@ -113,14 +116,15 @@ class _Counter:
         match leaf:
             case Version(table, name):
                 width = _columns(launch) or self.graph.tables[table].width
-                yield Moved(name, "cache", "f32", _F32 * width * self._attended(launch))
+                nbytes = DTYPE_BYTES[self.cache] * width * self._attended(launch)
+                yield Moved(name, "cache", self.cache, nbytes)
             case Carry(table, before, after):
                 nbytes = _F32 * self._size(table)
                 yield Moved(before, "cache", "f32", nbytes)
                 yield Moved(after, "cache", "f32", nbytes, write=True)
             case ToRows(version=version):
-                nbytes = _F32 * self.written[version]
-                yield Moved(version, "cache", "f32", nbytes, write=True)
+                nbytes = DTYPE_BYTES[self.cache] * self.written[version]
+                yield Moved(version, "cache", self.cache, nbytes, write=True)
 
     def _matrix_bytes(self, m: Matrix | Stack, launch: OneLaunch) -> int:
         """A matrix, a stack, the experts chosen of one, or the rows that an embedding picks."""
@@ -174,6 +178,17 @@ class _Counter:
         rows = min(self.at, value.rows) if tensor in self.filled else value.rows
         return rows * value.width
 
+    def _results(self, name: str, count: int, to: ToBuf | ToScratch) -> Iterator[Moved]:
+        forms: tuple[tuple[Form, bool], ...] = (("f32", to.f32), ("quant", to.quant))
+        for form, made in forms:
+            if made:
+                nbytes = self._form_bytes(count, form)
+                yield Moved(name, "activations", form, nbytes, write=True)
+
+    def _form_bytes(self, count: int, form: Form) -> int:
+        """The bytes of so many values; of codes, what stands beside them too."""
+        return _F32 * count if form == "f32" else sum(code_sizes(count, self.coding).values())
+
 
 def _columns(launch: OneLaunch) -> int | None:
     """The values that are read of a cached row, where they are not all."""
@@ -196,17 +211,6 @@ def _values(leaf: object, launch: OneLaunch) -> int:
             return met * n * k
         case _:
             return 0
-
-
-def _results(name: str, count: int, to: ToBuf | ToScratch) -> Iterator[Moved]:
-    forms: tuple[tuple[Form, bool], ...] = (("f32", to.f32), ("quant", to.quant))
-    for form, made in forms:
-        if made:
-            yield Moved(name, "activations", form, _form_bytes(count, form), write=True)
-
-
-def _form_bytes(count: int, form: Form) -> int:
-    return count * _QUANT_BLOCK // QBLOCK if form == "quant" else _F32 * count
 
 
 _LEAVES = (Matrix, Stack, Read, Version, Carry, ToBuf, ToRows, ToScratch, str)
