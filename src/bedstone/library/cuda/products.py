@@ -9,7 +9,7 @@ MULTIPROCESSORS = 132
 ENDINGS = ("", "_b", "_rows", "_b_rows")
 
 STREAMED = Geometry(
-    block=(320, 1, 1), grid=(Extent(times=MULTIPROCESSORS),), shared=Shared(96 * 1024)
+    block=(320, 1, 1), grid=(Extent(times=MULTIPROCESSORS),), shared=Shared(104 * 1024)
 )
 """Eight warps that multiply, one that streams weights to them, one that adds up."""
 

@@ -2,23 +2,21 @@
 //
 // The outputs of a launch, whatever matrix they are of, are dealt evenly over its blocks, one block a
 // multiprocessor. A warp streams the block's weights through a ring, from before the activations exist;
-// eight warps hold the activations in registers, each thread the same few units of every row, and
-// multiply four rows at a time; a last warp adds up what those eight make of a row and puts it where it
-// belongs. Nobody waits for anybody but through barriers of the ring.
+// eight warps hold the activations in registers, each thread the same few units of every row; a last
+// warp adds up what those eight make of a row and puts it where it belongs. Nobody waits for anybody but
+// through barriers of the ring.
 #include "act.cuh"
 #include "stream.cuh"
 #include "weights.cuh"
 
 #define CONSUMERS 256
-#define PRODUCER (CONSUMERS / 32)
-#define FINISHER (PRODUCER + 1)
-#define THREADS (CONSUMERS + 64)
 #define WARPS (CONSUMERS / 32)
-#define MOST_PARTS 4
-#define AT_ONCE 4                 // rows of weights that a thread multiplies at a time
-#define MOST_ROWS 32              // rows of weights of one set: AT_ONCE for each group of threads
-#define MANY (48 / format::UNIT)  // units of activations that a thread keeps in registers: see lanes_of
-#define SETS 4                    // sets whose sums wait to be added up
+#define PRODUCER WARPS
+#define FINISHER (WARPS + 1)
+#define THREADS (CONSUMERS + 64)
+#define MOST_ROWS 32             // rows of weights of one stage
+#define MANY (48 / format::UNIT) // units of activations that a thread keeps in registers
+#define WAITING 4                // stages whose sums wait to be added up
 
 struct matrix {
     const u8 *w;
@@ -27,14 +25,13 @@ struct matrix {
     int n;
 };
 
-// What a launch computes. With `gated`, act(x part[0]) * (x part[1]); else each part, the last into
-// rows `slot` of `table` where there is one.
+// What a launch computes: PARTS matrices of one input, the last into rows `slot` of `table` where there
+// is one; or, GATED, act(x part[0]) * (x part[1]).
+template <int PARTS, bool GATED>
 struct job {
     const float *x;
-    matrix part[MOST_PARTS];
-    int parts, rows, k;
-    bool gated;
-    int act;
+    matrix part[PARTS];
+    int rows, k, act;
     code_t *codes;
     cache_t *table;
     const int *slot;
@@ -46,50 +43,49 @@ struct mapping {
 
     __device__ explicit mapping(int k) {
         units = (k + format::UNIT - 1) / format::UNIT;
-        lanes = lanes_of<format>(units);
+        lanes = lanes_of(units);
         groups = CONSUMERS / lanes;
         slots = (units + lanes - 1) / lanes;
     }
 };
 
-// Outputs [first, first + count) of the part `of`: what all groups make in one pass over k.
-struct set {
-    int of, first, count;
-};
-
-// The outputs of one block, and how its rows are cut: `slots` segments, one unit of each lane wide.
+// The outputs of one block of all there are, and how many a stage brings: rows of weights that lie one
+// after another, those of a gated unit's two matrices half each.
+template <bool GATED>
 struct walk {
-    mapping m;
     i64 row_bytes;
-    u32 segment_bytes, row_pitch;
-    int first, last, at_most;
+    int first, last, rows, outputs, stages;
+    u32 stream_bytes, stage_bytes;
 
-    __device__ explicit walk(const job &j) : m(j.k) {
-        row_bytes = format::bytes(j.k);
-        segment_bytes = (u32)format::bytes(m.lanes * format::UNIT);
-        row_pitch = (min(segment_bytes, (u32)row_bytes) + 47) & ~15u; // a copy begins up to 15 bytes early
-        int all = 0;
-        for (int p = 0; p < (j.gated ? 1 : j.parts); ++p) all += j.part[p].n;
+    __device__ walk(int k, int all) {
+        row_bytes = format::bytes(k);
         first = (int)((i64)all * blockIdx.x / gridDim.x);
         last = (int)((i64)all * (blockIdx.x + 1) / gridDim.x);
-        at_most = m.groups * (j.gated ? AT_ONCE / 2 : AT_ONCE);
+        rows = MOST_ROWS;
+        while (rows > (GATED ? 2 : 1) && rows * row_bytes > BS_STAGE_BYTES) rows /= 2;
+        outputs = GATED ? rows / 2 : rows;
+        stream_bytes = ((u32)(outputs * row_bytes) + 47) & ~15u; // a copy begins up to 15 bytes early
+        stage_bytes = stream_bytes * (GATED ? 2 : 1);
+        stages = min(BS_MOST_STAGES, (int)(BS_RING_BYTES / stage_bytes));
     }
 
-    __device__ __forceinline__ set at(const job &j, int from) const {
-        int of = 0, left = last - from;
-        while (!j.gated && from >= j.part[of].n) from -= j.part[of++].n;
-        return {of, from, min(min(at_most, left), j.part[of].n - from)};
+    // The block's outputs of a part whose first is the `before`th of all: [from, to).
+    __device__ __forceinline__ void share(int before, int n, int &from, int &to) const {
+        from = max(first - before, 0);
+        to = min(last - before, n);
     }
 };
 
-// The row that stands `i`th in a set: which output it is for, and of which matrix. A gated unit's four
-// are two of the gate and the same two of the other.
-static __device__ __forceinline__ int output_of(const job &j, int i) {
-    return j.gated ? i / AT_ONCE * 2 + i % 2 : i;
-}
-
-static __device__ __forceinline__ const matrix &matrix_of(const job &j, const set &s, int i) {
-    return j.part[j.gated ? i % AT_ONCE / 2 : s.of];
+// Calls f(part, first output, outputs) for each stage of a block, the parts one after another.
+template <int PARTS, bool GATED, class F>
+static __device__ __forceinline__ void each_stage(const job<PARTS, GATED> &j, const walk<GATED> &w, F f) {
+    int before = 0;
+#pragma unroll
+    for (int p = 0; p < (GATED ? 1 : PARTS); before += j.part[p++].n) {
+        int from, to;
+        w.share(before, j.part[p].n, from, to);
+        for (; from < to; from += w.outputs) f(p, from, min(w.outputs, to - from));
+    }
 }
 
 // --- activations -----------------------------------------------------------------------------
@@ -179,93 +175,108 @@ static __device__ __forceinline__ float edge_dot(const u8 *row, int u, const flo
     return sum;
 }
 
-// The sums of four values over a warp: the one of value `lane / 8` in every lane.
-static __device__ __forceinline__ float warp_sum4(const float *v) {
-    bool high = threadIdx.x & 16, odd = threadIdx.x & 8;
-    float a = (high ? v[2] : v[0]) + __shfl_xor_sync(BS_FULL, high ? v[0] : v[2], 16);
-    float b = (high ? v[3] : v[1]) + __shfl_xor_sync(BS_FULL, high ? v[1] : v[3], 16);
-    float sum = (odd ? b : a) + __shfl_xor_sync(BS_FULL, odd ? a : b, 8);
-    sum += __shfl_xor_sync(BS_FULL, sum, 4);
-    sum += __shfl_xor_sync(BS_FULL, sum, 2);
-    return sum + __shfl_xor_sync(BS_FULL, sum, 1);
-}
-
 // --- results ---------------------------------------------------------------------------------
 
-typedef float set_sums[MOST_ROWS][WARPS];
+typedef float row_sums[MOST_ROWS][WARPS];
 
-static __device__ __forceinline__ void put(const job &j, int of, int i, int row, float value) {
-    const matrix &part = j.part[of];
+// A row's products, from the sums of the warps that share it.
+static __device__ __forceinline__ float row_sum(const float *sums, int warps) {
+    float value = sums[0];
+#pragma unroll
+    for (int w = 1; w < WARPS; ++w) value = w < warps ? value + sums[w] : value;
+    return value;
+}
+
+template <int PARTS, bool GATED>
+static __device__ __forceinline__ void put(const job<PARTS, GATED> &j, int p, int i, int row, float value) {
+    const matrix &part = j.part[p];
     if (part.bias) value += part.bias[i];
-    if (!j.table || of != j.parts - 1) {
+    if (!j.table || p != PARTS - 1) {
         part.y[(i64)row * part.n + i] = value;
     } else if (j.slot[row] >= 0) {
         j.table[(i64)j.slot[row] * part.n + i] = from_f32<cache_t>(value);
     }
 }
 
-static __device__ __forceinline__ void put_gated(const job &j, int i, int row, float value) {
+template <int PARTS>
+static __device__ __forceinline__ void put_gated(const job<PARTS, true> &j, int i, int row, float value) {
     i64 at = (i64)row * j.part[0].n + i;
     if (j.part[0].y) j.part[0].y[at] = value;
     if (j.codes) j.codes[at] = from_f32<code_t>(value);
 }
 
-// A set's results, by one warp: lane i has the row that stands ith.
-static __device__ __forceinline__ void put_set(const job &j, const set &s, int row, const mapping &m,
-                                               const set_sums &sums) {
+// A stage's results, by one warp, a lane an output.
+template <int PARTS, bool GATED>
+static __device__ __forceinline__ void put_stage(const job<PARTS, GATED> &j, const walk<GATED> &w, int p, int first,
+                                                 int count, int row, const row_sums &sums, int warps) {
     int i = threadIdx.x % 32;
-    float value = sums[i][0];
-    for (int w = 1; w < m.lanes / 32; ++w) value += sums[i][w];
-    float up = __shfl_down_sync(BS_FULL, value, 2);
-    int output = output_of(j, i);
-    if (i >= AT_ONCE * m.groups || output >= s.count) return;
-    if (!j.gated)
-        put(j, s.of, s.first + output, row, value);
-    else if (i % AT_ONCE < 2)
-        put_gated(j, s.first + output, row, gated(value, up, j.act));
+    if (i >= count) return;
+    float value = row_sum(sums[i], warps);
+    if constexpr (GATED)
+        put_gated(j, first + i, row, gated(value, row_sum(sums[w.outputs + i], warps), j.act));
+    else
+        put(j, p, first + i, row, value);
+}
+
+// The sums of A values over a warp: the one of value `lane / (32 / A)` in every lane.
+template <int A>
+static __device__ __forceinline__ float warp_sums(float (&v)[A]) {
+    int step = 16;
+#pragma unroll
+    for (int half = A / 2; half; half /= 2, step /= 2) {
+        bool high = threadIdx.x & step;
+#pragma unroll
+        for (int i = 0; i < half; ++i)
+            v[i] = (high ? v[i + half] : v[i]) + __shfl_xor_sync(BS_FULL, high ? v[i] : v[i + half], step);
+    }
+#pragma unroll
+    for (; step; step /= 2) v[0] += __shfl_xor_sync(BS_FULL, v[0], step);
+    return v[0];
 }
 
 // --- without a ring: older devices, and rows that no bulk copy can cut -----------------------
 
-static __device__ void plain(const job &j, const walk &w, bool edge, set_sums &sums) {
-    const mapping &m = w.m;
-    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes;
+template <int PARTS, bool GATED>
+static __device__ __forceinline__ const u8 *row_at(const job<PARTS, GATED> &j, const walk<GATED> &w, int p, int output,
+                                                   int stream) {
+    return (stream ? j.part[PARTS - 1].w : j.part[p].w) + w.row_bytes * output;
+}
+
+template <int PARTS, bool GATED>
+static __device__ void plain(const job<PARTS, GATED> &j, const walk<GATED> &w, bool edge, row_sums &sums) {
+    mapping m(j.k);
+    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes, streams = GATED ? 2 : 1;
     after_previous();
     for (int row = 0; row < j.rows; ++row)
-        for (int from = w.first; from < w.last;) {
-            set s = w.at(j, from);
-            float sum[AT_ONCE] = {0};
-            for (int slot = 0; threadIdx.x < CONSUMERS && slot < m.slots; ++slot) {
-                int u = lane + slot * m.lanes;
-                unit_of_x x;
-                if (!edge) x.load(j.x + (i64)row * j.k, u, j.k);
-                if (u >= m.units) continue;
-                float values[format::UNIT];
-                load_values(values, j.x + (i64)row * j.k, u, j.k);
-                for (int i = 0; i < AT_ONCE; ++i) {
-                    int stands = group * AT_ONCE + i;
-                    int output = s.first + min(output_of(j, stands), s.count - 1);
-                    const u8 *weights = matrix_of(j, s, stands).w + w.row_bytes * output;
-                    sum[i] += edge ? edge_dot(weights, u, values, j.k) : x.dot(weights, u);
+        each_stage(j, w, [&](int p, int first, int count) {
+            for (int i = group; threadIdx.x < CONSUMERS && i < count * streams; i += m.groups) {
+                const u8 *weights = row_at(j, w, p, first + i / streams, i % streams);
+                float sum[1] = {0};
+                for (int slot = 0; slot < m.slots; ++slot) {
+                    int u = lane + slot * m.lanes;
+                    float values[format::UNIT];
+                    unit_of_x x;
+                    load_values(values, j.x + (i64)row * j.k, u, j.k);
+                    if (!edge) x.load(j.x + (i64)row * j.k, u, j.k);
+                    if (u < m.units) sum[0] += edge ? edge_dot(weights, u, values, j.k) : x.dot(weights, u);
                 }
+                float whole = warp_sums<1>(sum);
+                if (threadIdx.x % 32 == 0) sums[i % streams * w.outputs + i / streams][lane / 32] = whole;
             }
-            float whole = warp_sum4(sum);
-            if (threadIdx.x < CONSUMERS && threadIdx.x % 8 == 0)
-                sums[group * AT_ONCE + threadIdx.x % 32 / 8][lane / 32] = whole;
             __syncthreads();
-            if (threadIdx.x / 32 == FINISHER) put_set(j, s, row, m, sums);
+            if (threadIdx.x / 32 == FINISHER) put_stage(j, w, p, first, count, row, sums, m.lanes / 32);
             __syncthreads();
-            from += s.count;
-        }
+        });
 }
 
 #if __CUDA_ARCH__ >= 900
 // --- the ring --------------------------------------------------------------------------------
 
 struct shared_memory {
-    set_sums sums[SETS];
+    row_sums sums[WAITING];
     u64 full[BS_MOST_STAGES], empty[BS_MOST_STAGES];
-    u64 made[SETS], added[SETS];
+    u64 made[WAITING], added[WAITING];
+    u32 skew[BS_MOST_STAGES][2]; // where each stream of a stage begins among 16 bytes
 };
 
 // A place in a ring of `count`, and how often the ring went round before.
@@ -278,159 +289,142 @@ struct place {
     }
 };
 
-struct ring {
-    int stages;
-    u32 stage_bytes;
-    u8 *slots;
-
-    __device__ ring(const walk &w, u8 *memory) : slots(memory) {
-        stage_bytes = w.row_pitch * AT_ONCE * w.m.groups;
-        stages = min(BS_MOST_STAGES, (int)(BS_RING_BYTES / stage_bytes));
-    }
-};
-
 static __device__ __forceinline__ void open(shared_memory *sh, int stages) {
     if (threadIdx.x == 0) {
         for (int i = 0; i < stages; ++i) barrier_init(&sh->full[i], 1), barrier_init(&sh->empty[i], WARPS);
-        for (int i = 0; i < SETS; ++i) barrier_init(&sh->made[i], WARPS), barrier_init(&sh->added[i], 1);
+        for (int i = 0; i < WAITING; ++i) barrier_init(&sh->made[i], WARPS), barrier_init(&sh->added[i], 1);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
 }
 
-// One segment of a set's rows into a stage, a lane a row.
-static __device__ __forceinline__ void fill(const job &j, const walk &w, const set &s, int segment, u8 *stage,
-                                            u64 *full) {
-    int i = threadIdx.x % 32, output = output_of(j, i);
-    u32 from = segment * w.segment_bytes, moved = 0, bytes = min(w.segment_bytes, (u32)w.row_bytes - from);
-    const u8 *rows = nullptr;
-    u8 *to = stage + i * w.row_pitch;
-    if (i < AT_ONCE * w.m.groups && output < s.count) {
-        const matrix &m = matrix_of(j, s, i);
-        const u8 *end = m.w + w.row_bytes * m.n;
-        rows = m.w + w.row_bytes * (s.first + output) + from;
-        moved = bulk_bytes(rows, bytes, end);
-        copy_rest(to, rows, bytes, end);
-    }
-    u32 total = __reduce_add_sync(BS_FULL, moved);
-    __syncwarp();
-    if (i == 0) barrier_expect(full, total);
-    __syncwarp();
-    if (moved) bulk_copy(to, rows - skew(rows), moved, full);
-}
-
-static __device__ void produce(const job &j, const walk &w, const ring &r, shared_memory *sh) {
+template <int PARTS, bool GATED>
+static __device__ void produce(const job<PARTS, GATED> &j, const walk<GATED> &w, u8 *ring, shared_memory *sh) {
     place stage;
     for (int row = 0; row < j.rows; ++row)
-        for (int from = w.first; from < w.last;) {
-            set s = w.at(j, from);
-            for (int segment = 0; segment < w.m.slots; ++segment, stage.next(r.stages)) {
-                if (stage.turn) barrier_wait(&sh->empty[stage.at], (stage.turn - 1) & 1);
-                fill(j, w, s, segment, r.slots + stage.at * r.stage_bytes, &sh->full[stage.at]);
+        each_stage(j, w, [&](int p, int first, int count) {
+            u32 bytes = (u32)(w.row_bytes * count), total = 0, moved[2];
+            const u8 *rows[2];
+            if (stage.turn) barrier_wait(&sh->empty[stage.at], (stage.turn - 1) & 1);
+            u8 *to = ring + stage.at * w.stage_bytes;
+#pragma unroll
+            for (int i = 0; i < (GATED ? 2 : 1); ++i) {
+                rows[i] = row_at(j, w, p, first, i);
+                const u8 *end = row_at(j, w, p, j.part[p].n, i);
+                moved[i] = bulk_bytes(rows[i], bytes, end);
+                copy_rest(to + i * w.stream_bytes, rows[i], bytes, end);
+                sh->skew[stage.at][i] = skew(rows[i]);
+                total += moved[i];
             }
-            from += s.count;
-        }
+            barrier_expect(&sh->full[stage.at], total);
+#pragma unroll
+            for (int i = 0; i < (GATED ? 2 : 1); ++i)
+                if (moved[i])
+                    bulk_copy(to + i * w.stream_bytes, rows[i] - skew(rows[i]), moved[i], &sh->full[stage.at]);
+            stage.next(w.stages);
+        });
 }
 
-// Where a thread's rows of a set lie among 16 bytes, a segment after another: all segments alike.
-struct skews {
-    u32 of[AT_ONCE];
-
-    __device__ __forceinline__ skews(const job &j, const walk &w, const set &s, int group) {
+// A rows of a stage at a time, a row `pitch` bytes after another, by this thread's units.
+template <int A>
+static __device__ __forceinline__ void multiply(const u8 *rows, u32 pitch, const mapping &m, int lane,
+                                                const unit_of_x (&own)[MANY], const float *x, int k, float (&sum)[A]) {
 #pragma unroll
-        for (int i = 0; i < AT_ONCE; ++i) {
-            int stands = group * AT_ONCE + i;
-            of[i] = skew(matrix_of(j, s, stands).w + w.row_bytes * (s.first + output_of(j, stands)));
-        }
+    for (int s = 0; s < MANY; ++s)
+        if (lane + s * m.lanes < m.units)
+#pragma unroll
+            for (int i = 0; i < A; ++i) sum[i] += own[s].dot(rows + i * pitch, lane + s * m.lanes);
+    for (int s = MANY; s < m.slots; ++s) {
+        unit_of_x more;
+        more.load(x, lane + s * m.lanes, k);
+        if (lane + s * m.lanes < m.units)
+#pragma unroll
+            for (int i = 0; i < A; ++i) sum[i] += more.dot(rows + i * pitch, lane + s * m.lanes);
     }
-};
-
-static __device__ __forceinline__ void multiply(const u8 *rows, u32 pitch, const skews &skewed, int lane,
-                                                const unit_of_x &x, float (&sum)[AT_ONCE]) {
-#pragma unroll
-    for (int i = 0; i < AT_ONCE; ++i) sum[i] += x.dot(rows + i * pitch + skewed.of[i], lane);
 }
 
-static __device__ void consume(const job &j, const walk &w, const ring &r, shared_memory *sh) {
-    const mapping &m = w.m;
-    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes;
+template <int A, bool GATED>
+static __device__ __noinline__ void consume(const float *x, int rows, int k, const walk<GATED> w, int stages,
+                                            const u8 *ring, shared_memory *sh) {
+    mapping m(k);
+    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes, warp = lane / 32;
     place stage, made;
     after_previous();
-    for (int row = 0; row < j.rows; ++row) {
-        const float *x = j.x + (i64)row * j.k;
+    for (int row = 0; row < rows; ++row, x += k) {
         unit_of_x own[MANY];
 #pragma unroll
-        for (int s = 0; s < MANY; ++s) own[s].load(x, lane + s * m.lanes, j.k);
-        for (int from = w.first; from < w.last; made.next(SETS)) {
-            set s = w.at(j, from);
-            skews skewed(j, w, s, group);
-            float sum[AT_ONCE] = {0};
-            auto segment = [&](int unit, const unit_of_x &of) {
-                barrier_wait(&sh->full[stage.at], stage.turn & 1);
-                const u8 *rows = r.slots + stage.at * r.stage_bytes + group * AT_ONCE * w.row_pitch;
-                if (unit < m.units) multiply(rows, w.row_pitch, skewed, lane, of, sum);
-                __syncwarp();
-                if (threadIdx.x % 32 == 0) barrier_arrive(&sh->empty[stage.at]);
-                stage.next(r.stages);
-            };
-#pragma unroll
-            for (int i = 0; i < MANY; ++i)
-                if (i < m.slots) segment(lane + i * m.lanes, own[i]);
-            for (int i = MANY; i < m.slots; ++i) {
-                unit_of_x more;
-                more.load(x, lane + i * m.lanes, j.k);
-                segment(lane + i * m.lanes, more);
-            }
-            float whole = warp_sum4(sum);
+        for (int s = 0; s < MANY; ++s) own[s].load(x, lane + s * m.lanes, k);
+        for (int i = 0; i < stages; ++i) {
+            barrier_wait(&sh->full[stage.at], stage.turn & 1);
             if (made.turn) barrier_wait(&sh->added[made.at], (made.turn - 1) & 1);
-            if (threadIdx.x % 8 == 0)
-                sh->sums[made.at][group * AT_ONCE + threadIdx.x % 32 / 8][lane / 32] = whole;
+            for (int from = A * group; from < w.rows; from += A * m.groups) {
+                int stream = GATED && from >= w.outputs;
+                const u8 *first = ring + stage.at * w.stage_bytes + stream * w.stream_bytes + sh->skew[stage.at][stream];
+                float sum[A] = {0};
+                multiply<A>(first + (from - stream * w.outputs) * (u32)w.row_bytes, (u32)w.row_bytes, m, lane, own, x, k,
+                            sum);
+                float whole = warp_sums<A>(sum);
+                if (threadIdx.x % (32 / A) == 0) sh->sums[made.at][from + threadIdx.x % 32 / (32 / A)][warp] = whole;
+            }
             __syncwarp();
-            if (threadIdx.x % 32 == 0) barrier_arrive(&sh->made[made.at]);
-            from += s.count;
+            if (threadIdx.x % 32 == 0) barrier_arrive(&sh->empty[stage.at]), barrier_arrive(&sh->made[made.at]);
+            stage.next(w.stages);
+            made.next(WAITING);
         }
     }
 }
 
-static __device__ void finish(const job &j, const walk &w, shared_memory *sh) {
+template <int PARTS, bool GATED>
+static __device__ void finish(const job<PARTS, GATED> &j, const walk<GATED> &w, shared_memory *sh) {
     place made;
+    int warps = lanes_of((j.k + format::UNIT - 1) / format::UNIT) / 32;
     after_previous();
     for (int row = 0; row < j.rows; ++row)
-        for (int from = w.first; from < w.last; made.next(SETS)) {
-            set s = w.at(j, from);
+        each_stage(j, w, [&](int p, int first, int count) {
             barrier_wait(&sh->made[made.at], made.turn & 1);
-            put_set(j, s, row, w.m, sh->sums[made.at]);
+            put_stage(j, w, p, first, count, row, sh->sums[made.at], warps);
             __syncwarp();
             if (threadIdx.x % 32 == 0) barrier_arrive(&sh->added[made.at]);
-            from += s.count;
-        }
+            made.next(WAITING);
+        });
 }
 
-static __device__ void streamed(const job &j, const walk &w, shared_memory *sh, u8 *memory) {
-    ring r(w, memory);
-    open(sh, r.stages);
-    int warp = threadIdx.x / 32;
-    if (warp == PRODUCER)
-        produce(j, w, r, sh);
-    else if (warp == FINISHER)
-        finish(j, w, sh);
+template <int PARTS, bool GATED>
+static __device__ void streamed(const job<PARTS, GATED> &j, const walk<GATED> &w, shared_memory *sh, u8 *ring) {
+    open(sh, w.stages);
+    int warp = threadIdx.x / 32, stages = 0;
+    if (warp == PRODUCER) {
+        if (threadIdx.x % 32 == 0) produce(j, w, ring, sh);
+        return;
+    }
+    if (warp == FINISHER) return finish(j, w, sh);
+    each_stage(j, w, [&](int, int, int) { ++stages; });
+    int at_once = w.outputs / (CONSUMERS / lanes_of((j.k + format::UNIT - 1) / format::UNIT));
+    if (at_once >= 4)
+        consume<4>(j.x, j.rows, j.k, w, stages, ring, sh);
+    else if (at_once >= 2)
+        consume<2>(j.x, j.rows, j.k, w, stages, ring, sh);
     else
-        consume(j, w, r, sh);
+        consume<1>(j.x, j.rows, j.k, w, stages, ring, sh);
 }
 #endif
 
-static __device__ void run(const job &j) {
-    walk w(j);
+template <int PARTS, bool GATED>
+static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
+    int all = 0;
+#pragma unroll
+    for (int p = 0; p < (GATED ? 1 : PARTS); ++p) all += j.part[p].n;
+    walk<GATED> w(j.k, all);
     bool edge = format::BLOCK == 1 && j.k % format::UNIT;
     before_next();
     if (w.first == w.last) return;
 #if __CUDA_ARCH__ >= 900
-    extern __shared__ __align__(128) u8 memory[];
+    extern __shared__ __align__(128) u8 ring[];
     __shared__ shared_memory sh;
-    if (!edge) return streamed(j, w, &sh, memory);
+    if (!edge && w.stages) return streamed(j, w, &sh, ring);
     plain(j, w, edge, sh.sums[0]);
 #else
-    __shared__ set_sums sums;
+    __shared__ row_sums sums;
     plain(j, w, edge, sums);
 #endif
 }
@@ -441,7 +435,7 @@ static __device__ void run(const job &j) {
 
 #define LINEAR(family, ending, count, buffers, sizes, table, slot, ...)                                          \
     BS_KERNEL(THREADS, 2) BS_ENTRY(family, ending)(const float *x, buffers, int rows, int k, sizes) {               \
-        run({x, {__VA_ARGS__}, count, rows, k, false, 0, nullptr, table, slot});                                 \
+        run(job<count, false>{x, {__VA_ARGS__}, rows, k, 0, nullptr, table, slot});                              \
     }
 
 #define TABLE cache_t *table, const int *slot
@@ -481,7 +475,7 @@ LINEAR(parts4_, , 4, ARGS(W3, const u8 *w3, float *y0, float *y1, float *y2, flo
 #define GLU(ending, outs, y, codes)                                                                                    \
     BS_KERNEL(THREADS, 2) BS_ENTRY(glu_, ending)(const float *x, const u8 *gate, const u8 *up, outs, int rows, int k,     \
                                               int n, int act) {                                                        \
-        run({x, {{gate, nullptr, y, n}, {up, nullptr, nullptr, n}}, 2, rows, k, true, act, codes, nullptr, nullptr});  \
+        run(job<2, true>{x, {{gate, nullptr, y, n}, {up, nullptr, nullptr, n}}, rows, k, act, codes, nullptr, nullptr}); \
     }
 
 GLU(, float *y, y, nullptr)

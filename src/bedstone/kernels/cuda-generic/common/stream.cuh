@@ -3,8 +3,8 @@
 #pragma once
 #include "abi.cuh"
 
-#define BS_RING_BYTES (96 * 1024)
-#define BS_STAGE_BYTES (16 * 1024)
+#define BS_RING_BYTES (104 * 1024)
+#define BS_STAGE_BYTES (20 * 1024)
 #define BS_MOST_STAGES 16
 
 static __device__ __forceinline__ u32 shared_address(const void *p) {

@@ -305,18 +305,12 @@ struct format_q6_k {
     }
 };
 
-// The lanes that share a row, so that every product has one order: a power of two from 32 to 256, such
-// that the fewest of them idle on the last units and none has more than MOST_SLOTS, else 256. Of equals
-// the most. A lane's units are `lanes` apart.
-template <class F>
+// The lanes that share a row of so many units: a power of two from 32 to 256. Every product goes by it,
+// so that all have one order of summing: a lane's units are `lanes` apart.
 static __device__ __forceinline__ int lanes_of(int units) {
-    constexpr int MOST_SLOTS = 48 / F::UNIT;
-    int best = 256;
-    for (int lanes = 128; lanes >= 32; lanes /= 2) {
-        int slots = (units + lanes - 1) / lanes, least = (units + best - 1) / best;
-        if (slots <= MOST_SLOTS && slots * lanes < least * best) best = lanes;
-    }
-    return best;
+    int lanes = 32;
+    while (lanes < units && lanes < 256) lanes *= 2;
+    return lanes;
 }
 
 #ifdef BS_FORMAT
