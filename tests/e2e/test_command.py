@@ -19,6 +19,7 @@ RUN = [sys.executable, "-c", "from bedstone.cli import main; main()", "run", REF
 QUESTION = ["--prompt", "Tell me a long story about a rabbit."]
 MOST_SECONDS_TO_FIRST_TOKEN = 1.5
 ATTEMPTS = 12
+SHORT = ("--max-tokens", "40")
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +99,58 @@ def test_a_prompt_from_standard_input(warm):
         check=True,
     )
     assert "four" in done.stdout
+
+
+THREE = ("Why is the sky blue?", "Name three rivers.", "Say hi.")
+
+
+def asked(*prompts: str) -> list[str]:
+    return [part for prompt in prompts for part in ("--prompt", prompt)]
+
+
+def test_several_prompts_are_answered_as_each_is_alone(warm):
+    alone = [
+        json.loads(run_cli(["run", REFERENCE, *asked(one), *SHORT, "--json"], warm).out)
+        for one in THREE
+    ]
+    ended = run_cli(["run", REFERENCE, *asked(*THREE), *SHORT, "--json"], warm)
+    made = json.loads(ended.out)
+    for prompt, answer, theirs in zip(THREE, made["answers"], alone, strict=True):
+        assert answer == {name: theirs.get(name, prompt) for name in answer}
+    assert {answer["finish"] for answer in made["answers"]} == {"stop", "length"}
+    assert made["decode_rate"] > 0
+    told = run_cli(["run", REFERENCE, *asked(*THREE), *SHORT], warm)
+    assert (
+        told.out
+        == "\n\n".join(
+            f"> {prompt}\n{theirs['text']}" for prompt, theirs in zip(THREE, alone, strict=True)
+        )
+        + "\n"
+    )
+    assert told.err.startswith("3 answers · first token")
+
+
+def test_a_package_answers_as_many_prompts_as_it_was_compiled_for(warm, tmp_path):
+    package = tmp_path / "package"
+    ended = run_cli(["compile", REFERENCE, "-o", str(package), "--sequences", "2", "--json"], warm)
+    assert json.loads(ended.out)["sequences"] == 2
+    two = run_cli(["run", str(package), *asked(*THREE[:2]), *SHORT], warm)
+    assert two.out.count("\n> ") == 1
+    three = run_cli(["run", str(package), *asked(*THREE), *SHORT], warm)
+    three.require_one_line("compiled for 2", "3 prompts are given", "`--sequences 3`")
+
+
+def test_more_prompts_than_a_step_decodes_are_refused(warm):
+    ended = run_cli(["run", REFERENCE, *asked(*["Hi"] * 65)], warm)
+    ended.require_one_line("sequences 65: a step decodes 1 to 64")
+
+
+@pytest.mark.parametrize("many", ["0", "65", "-1"])
+def test_a_number_of_sequences_no_step_decodes_is_refused(warm, tmp_path, many):
+    out = tmp_path / "package"
+    ended = run_cli(["compile", REFERENCE, "-o", str(out), "--sequences", many], warm)
+    ended.require_one_line("sequences", many)
+    assert not out.exists()
 
 
 def test_an_interrupt_ends_the_text_and_nothing_else(warm):

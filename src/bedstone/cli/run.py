@@ -4,7 +4,8 @@ Text goes to stdout as it is made; stages, notes and speeds go to stderr.
 """
 
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -16,22 +17,14 @@ from bedstone.cli.device import device_target, hardware_device
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import ContextOption, DeviceOption, Numerics, TargetOption
+from bedstone.cli.outcome import Answer, Answers, Outcome
 from bedstone.cli.progress import Stages
 from bedstone.errors import CallerError, CapacityError, WeightError
 
 if TYPE_CHECKING:
     from bedstone.build.request import Package
     from bedstone.checkpoint.checkpoint import Checkpoint
-    from bedstone.runtime.generate import Generator
-
-
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """What to say and how far to go on."""
-
-    prompt: str
-    chat: bool
-    max_tokens: int
+    from bedstone.runtime.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +34,7 @@ class Wanted:
     numerics: Numerics | None
     context: int | None
     target: str
+    sequences: int
 
     def require_so(self, package: "Package") -> None:
         """Accept a package that was compiled as wanted.
@@ -59,45 +53,27 @@ class Wanted:
                     f"`{package.path}` was compiled with {option} `{made}`, `--{option}` is "
                     f"`{asked}`: run its checkpoint `{lock.checkpoint}`"
                 )
+        if lock.sequences < self.sequences:
+            raise CallerError(
+                f"`{package.path}` was compiled for {lock.sequences} of a step's sequences, "
+                f"{self.sequences} prompts are given: compile it with `--sequences "
+                f"{self.sequences}`, or run its checkpoint `{lock.checkpoint}`"
+            )
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What a run made, and its times in seconds. `first` counts from the command's start."""
-
-    text: str
-    tokens: list[int]
-    finish: str | None
-    prompt_tokens: int
-    first_seconds: float
-    prefill_seconds: float
-    decode_seconds: float
-
-    @property
-    def prefill_rate(self) -> float:
-        """Prompt tokens a second."""
-        return self.prompt_tokens / self.prefill_seconds if self.prefill_seconds else 0.0
-
-    @property
-    def decode_rate(self) -> float:
-        """Tokens a second after the first."""
-        return (len(self.tokens) - 1) / self.decode_seconds if self.decode_seconds else 0.0
-
-    def json(self) -> dict[str, object]:
-        """The JSON object of `--json`."""
-        return {
-            **asdict(self),
-            "prefill_rate": self.prefill_rate,
-            "decode_rate": self.decode_rate,
-        }
-
-    def line(self) -> str:
-        """The speeds, for a person."""
-        return (
-            f"first token {self.first_seconds:.2f} s · prefill {self.prompt_tokens} tokens at "
-            f"{self.prefill_rate:.0f} tok/s · decode {len(self.tokens)} tokens at "
-            f"{self.decode_rate:.1f} tok/s"
-        )
+PromptsOption = Annotated[
+    list[str],
+    typer.Option(
+        metavar="TEXT",
+        help="What to say; - reads standard input. Several (up to 64) are answered together.",
+    ),
+]
+ChatOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--chat/--raw", help="Wrap the prompt in the chat template, if there is one, or do not."
+    ),
+]
 
 
 def command(
@@ -108,13 +84,8 @@ def command(
             help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
         ),
     ],
-    prompt: Annotated[str, typer.Option(help="What to say; - reads standard input.")],
-    chat: Annotated[
-        bool | None,
-        typer.Option(
-            "--chat/--raw", help="Wrap the prompt in the chat template, if there is one, or do not."
-        ),
-    ] = None,
+    prompt: PromptsOption,
+    chat: ChatOption = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to make.")] = 256,
     numerics: Annotated[
         Numerics | None,
@@ -127,30 +98,34 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a checkpoint on this machine and print what it answers."""
-    from bedstone.runtime.generate import Generator
     from bedstone.runtime.load import load
 
     began = perf_counter()
-    wanted = Wanted(numerics, context, device_target(target, device))
-    text = sys.stdin.read() if prompt == "-" else prompt
+    wanted = Wanted(numerics, context, device_target(target, device), len(prompt))
+    texts = [sys.stdin.read() if text == "-" else text for text in prompt]
     with Stages() as stages:
         opened, package = _package(checkpoint, wanted, stages)
         template = opened.chat_template
-        choices = Choices(text, template is not None if chat is None else chat, max_tokens)
-        ids = _prompt_ids(opened, choices)
+        wrapped = template is not None if chat is None else chat
+        ids = [_prompt_ids(opened, text, chat=wrapped) for text in texts]
         _require_room(ids, package)
         session = load(
             package.path,
             device=(device or hardware_device(package.lock.target)).value,
             threads=threads,
-            tokens=package.lock.pages(len(ids) + max_tokens),
+            tokens=len(ids) * package.lock.pages(max(map(len, ids)) + max_tokens),
+            sequences=len(ids),
             checkpoint=opened,
             cache=cache_directory(),
             progress=stages.step,
         )
     with session:
-        generator = Generator(session)
-        outcome = _generate(generator, opened, ids, max_tokens, began, echo=not as_json)
+        outcome: Outcome | Answers
+        if len(ids) > 1:
+            prompts = list(zip(texts, ids, strict=True))
+            outcome = _answer(session, opened, prompts, max_tokens, began, echo=not as_json)
+        else:
+            outcome = _generate(session, opened, ids[0], max_tokens, began, echo=not as_json)
     for note in _notes(opened, package):
         print(f"note: {note}", file=sys.stderr)
     if as_json:
@@ -176,7 +151,8 @@ def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoin
             )
         return opened, package
     opened = open_checkpoint(reference)
-    options = Options((wanted.numerics or Numerics.quantized).value, wanted.context)
+    numerics = wanted.numerics or Numerics.quantized
+    options = Options(numerics.value, wanted.context, sequences=wanted.sequences)
     request = Request(opened, options, cache_directory(), wanted.target)
     cached = request.cached(compiler_identity(request.hardware.vendor))
     if is_package(cached):
@@ -187,17 +163,17 @@ def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoin
     return opened, compile_checkpoint(request, cached, stages.begin)
 
 
-def _prompt_ids(opened: "Checkpoint", choices: Choices) -> list[int]:
+def _prompt_ids(opened: "Checkpoint", prompt: str, *, chat: bool) -> list[int]:
     """The prompt as the model reads it.
 
     Raises `CallerError`: a chat was asked for, and the checkpoint has no template.
     """
-    if not choices.chat:
-        return opened.tokenizer.encode(choices.prompt, special=False, whole=True)
+    if not chat:
+        return opened.tokenizer.encode(prompt, special=False, whole=True)
     template = opened.chat_template
     if template is None:
         raise CallerError(f"`{opened.reference}` has no chat template: use `--raw`")
-    messages = [{"role": "user", "content": choices.prompt}]
+    messages = [{"role": "user", "content": prompt}]
     now = datetime.now(UTC).astimezone()
     return opened.tokenizer.encode(template.render(messages, now=now), special=True)
 
@@ -215,19 +191,20 @@ def _notes(opened: "Checkpoint", package: "Package") -> list[str]:
     return [*opened.notes, *filter(None, (built, served))]
 
 
-def _require_room(ids: list[int], package: "Package") -> None:
+def _require_room(prompts: Sequence[Sequence[int]], package: "Package") -> None:
     """Refuse a prompt no sequence of the package can hold, before weights are touched.
 
     Raises `CapacityError`: it is too long.
     """
-    if len(ids) > package.lock.context:
+    longest = max(map(len, prompts))
+    if longest > package.lock.context:
         raise CapacityError(
-            f"the prompt has {len(ids)} tokens, the context holds {package.lock.context}"
+            f"the prompt has {longest} tokens, the context holds {package.lock.context}"
         )
 
 
 def _generate(
-    generator: "Generator",
+    session: "Session",
     opened: "Checkpoint",
     ids: list[int],
     max_tokens: int,
@@ -237,7 +214,9 @@ def _generate(
 ) -> Outcome:
     """Generate, streaming to stdout where `echo`; an interrupt ends the text where it is."""
     from bedstone.checkpoint.tokenizer import Detokenizer
+    from bedstone.runtime.generate import Generator
 
+    generator = Generator(session)
     stream = Detokenizer(opened.tokenizer)
     started = perf_counter()
     tokens: list[int] = []
@@ -264,3 +243,33 @@ def _generate(
         prefill_seconds=first - started,
         decode_seconds=last - first,
     )
+
+
+def _answer(
+    session: "Session",
+    opened: "Checkpoint",
+    prompts: Sequence[tuple[str, list[int]]],
+    max_tokens: int,
+    began: float,
+    *,
+    echo: bool,
+) -> Answers:
+    """Answer several prompts, texts and their ids, together; they are printed where `echo`."""
+    from bedstone.runtime.together import Together
+
+    together = Together(session, len(prompts))
+    tokens: list[list[int]] = [[] for _ in prompts]
+    started = first = perf_counter()
+    ids = [ids for _, ids in prompts]
+    for index, token in together.generate(ids, max_tokens, opened.tokenizer.eos):
+        if not any(tokens):
+            first = perf_counter()
+        tokens[index].append(token)
+    done = perf_counter()
+    answers = [
+        Answer(text, opened.tokenizer.decode(made), made, finish, len(fed))
+        for (text, fed), made, finish in zip(prompts, tokens, together.finish, strict=True)
+    ]
+    if echo:
+        print("\n\n".join(f"> {answer.prompt.strip()}\n{answer.text}" for answer in answers))
+    return Answers(answers, first - began, first - started, done - first)

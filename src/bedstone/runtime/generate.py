@@ -39,14 +39,16 @@ class Generator:
     """A session driven over one sequence.
 
     `pages` is the order in which the sequence takes pages of the session's pool; by default lowest
-    first. `length` is how many tokens the states hold, `limit` the most they can, `finish` why the
-    last `generate` ended.
+    first. `slot` is its own of the states that belong to a sequence whole. `length` is how many
+    tokens the states hold, `limit` the most they can, `finish` why the last `generate` ended.
     """
 
-    def __init__(self, session: Executor, pages: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, session: Executor, pages: Sequence[int] | None = None, slot: int = 1
+    ) -> None:
         self._session = session
         self._protocol = protocol(session.verified)
-        self._lease = whole_lease(self._protocol, session.capacity, pages)
+        self._lease = whole_lease(self._protocol, session.capacity, pages, slot)
         self._chunk, self._step = _programs(self._protocol)
         self._roles = {s.program: input_roles(self._protocol, s) for s in (self._chunk, self._step)}
         self.limit = _limit(session, self._protocol, self._lease)

@@ -1,4 +1,4 @@
-"""What a call of one sequence writes into the inputs it reads. Pure."""
+"""What a call of one sequence or several writes into the inputs it reads. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,13 +64,17 @@ def input_roles(protocol: Protocol, shape: Shape) -> tuple[Role, ...]:
     return tuple(role for role in protocol.roles if role.buffer in shape.inputs)
 
 
-def call_inputs(roles: Sequence[Role], feed: Feed) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Each input buffer with the elements that go to its front.
+def call_inputs(roles: Sequence[Role], *feeds: Feed) -> Iterator[tuple[str, NDArray[np.generic]]]:
+    """Each input buffer with the elements that go to its front, those of each feed in turn.
 
-    Raises `CallerError`: a value is one that the buffer's type cannot hold.
+    Raises `CallerError`: a value is one that the buffer's type cannot hold, or the buffer is one
+    that only a call of a single sequence fills.
     """
     for role in roles:
-        yield role.buffer, _array(role, _FILLED[role.fill](role, feed))
+        if role.over is None and len(feeds) > 1:
+            raise CallerError(f"input `{role.buffer}` is filled for one sequence, not {len(feeds)}")
+        values = [value for feed in feeds for value in _FILLED[role.fill](role, feed)]
+        yield role.buffer, _array(role, values)
 
 
 def _array(role: Role, values: Values) -> NDArray[np.generic]:
@@ -80,16 +84,17 @@ def _array(role: Role, values: Values) -> NDArray[np.generic]:
         raise CallerError(f"input `{role.buffer}` takes {role.dtype}: {error}") from error
 
 
-def table_inputs(protocol: Protocol, lease: Lease) -> Iterator[tuple[str, NDArray[np.generic]]]:
-    """Each page and line table with the elements that describe the lease, as its first sequence."""
+def table_inputs(protocol: Protocol, *leases: Lease) -> Iterator[tuple[str, NDArray[np.generic]]]:
+    """Each page and line table with the elements that describe the leases, in their order."""
     for pages in protocol.page_tables:
-        yield pages.buffer, np.array(lease.page_entries(pages), np.int32)
+        rows = [lease.page_entries(pages) for lease in leases]
+        yield pages.buffer, np.array(rows, np.int32).reshape(-1)
     for lines in protocol.line_tables:
-        yield lines.buffer, _lines(protocol, lines, lease)
+        yield lines.buffer, _lines(protocol, lines, leases)
 
 
-def _lines(protocol: Protocol, table: LineTable, lease: Lease) -> NDArray[np.int32]:
-    """Our lines in the first column; the null slot's in the others, which no sequence has."""
+def _lines(protocol: Protocol, table: LineTable, leases: Sequence[Lease]) -> NDArray[np.int32]:
+    """Their lines in the first columns; the null slot's in the others, which no sequence has."""
     if table.lines > table.lines_per_slot:
         raise CallerError(
             f"line table `{table.buffer}` names {table.lines} lines a sequence, state "
@@ -99,5 +104,8 @@ def _lines(protocol: Protocol, table: LineTable, lease: Lease) -> NDArray[np.int
     columns = axis.max if axis else 1
     entries = np.zeros((table.lines, columns, table.width), np.int32)
     entries += np.arange(table.lines, dtype=np.int32)[:, None, None]
-    entries[:, 0, :] = np.array(lease.line_entries(table), np.int32)[:, None]
+    if len(leases) > columns:
+        raise CallerError(f"line table `{table.buffer}` has no columns for {len(leases)} sequences")
+    for column, lease in enumerate(leases):
+        entries[:, column, :] = np.array(lease.line_entries(table), np.int32)[:, None]
     return entries

@@ -42,7 +42,7 @@ class Lease:
 
 
 def whole_lease(
-    protocol: Protocol, capacity: Capacity, pages: Sequence[int] | None = None
+    protocol: Protocol, capacity: Capacity, pages: Sequence[int] | None = None, slot: int = 1
 ) -> Lease:
     """A lease of everything one sequence can use; `pages` says which and in which order.
 
@@ -56,4 +56,4 @@ def whole_lease(
         raise CallerError(
             f"pages {list(taken)}: expected different ones, each from 0 to {there - 1}"
         )
-    return Lease(taken[:row], unit)
+    return Lease(taken[:row], unit, slot)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from bedstone.runtime.executor import Executor
 from bedstone.runtime.generate import Generator
+from bedstone.runtime.together import Together
 
 
 class Session(Executor):
@@ -19,3 +20,13 @@ class Session(Executor):
         that no sequence can hold is a `CapacityError`, logits that are not finite a `DeviceError`.
         """
         yield from Generator(self).generate(prompt, max_tokens, stop_ids)
+
+    def generate_together(
+        self, prompts: Sequence[Sequence[int]], max_tokens: int, stop_ids: Collection[int] = ()
+    ) -> Iterator[tuple[int, int]]:
+        """Which of `prompts`, and a token that follows it: each as `generate` would alone.
+
+        All of them go on in one step, which the package must have been compiled for. A prompt that
+        its share of the session's pages cannot hold is a `CapacityError`.
+        """
+        yield from Together(self, len(prompts)).generate(prompts, max_tokens, stop_ids)
