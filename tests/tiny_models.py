@@ -90,7 +90,32 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama3-scaling": ("Llama", {"rope_scaling": LLAMA3, "rope_parameters": LLAMA3}),
     "llama-wide-heads": ("Llama", {"head_dim": 20}),
     "mistral-window": ("Mistral", {"sliding_window": 4, "head_dim": 8}),
+    "mistral-odd": (
+        "Mistral",
+        {
+            "sliding_window": None,
+            "hidden_size": 37,
+            "intermediate_size": 51,
+            "head_dim": 14,
+            "num_attention_heads": 3,
+            "num_key_value_heads": 1,
+        },
+    ),
     "qwen2": ("Qwen2", {}),
+    "qwen2-some-windows": (
+        "Qwen2",
+        WINDOWED
+        | {
+            "sliding_window": 7,
+            "hidden_size": 30,
+            "intermediate_size": 45,
+            "num_attention_heads": 3,
+            "num_key_value_heads": 3,
+            "num_hidden_layers": 3,
+            "layer_types": ["full_attention", "sliding_attention", "sliding_attention"],
+            "tie_word_embeddings": True,
+        },
+    ),
     "qwen3": ("Qwen3", {"head_dim": 16, "tie_word_embeddings": True}),
     "qwen3-untied": ("Qwen3", {"head_dim": 8, "attention_bias": True}),
     "qwen2-moe": (
