@@ -15,5 +15,5 @@ CACHES = {"precise": "f32", "quantized": "bf16"}
 @cache
 def every_entry(numerics: str) -> Lane:
     kernels = {kernel.entry: kernel for kernel in every_kernel(BF16)}
-    held = KernelSet("every entry", kernels, CACHES[numerics])
-    return Lane(numerics, held, CudaShim(held), BF16, Knobs(max_chunk=2048))
+    held = KernelSet("every entry", kernels, CACHES[numerics], BF16)
+    return Lane(numerics, held, CudaShim(held), Knobs(max_chunk=2048))

@@ -8,7 +8,7 @@ from bedstone.build.emit import Forms, Naming, emit
 from bedstone.build.lane import Lane, lane_of, target_lane
 from bedstone.errors import CallerError, TargetError
 from bedstone.library.coding import BF16, INT8
-from bedstone.library.kernel import Extent, Kernel, KernelSet
+from bedstone.library.kernel import Extent, Kernel
 from bedstone.models import step_graph
 from bedstone.spec.codec import parse, serialize
 from bedstone.spec.manifest import CeilDiv, KernelLaunch, Manifest, Module, Mul, Segment
@@ -93,7 +93,7 @@ def test_a_launch_has_its_kernels_geometry():
         pdl=True,
         grid=(Extent("n", 64, 2), Extent("rows", 8, 3), Extent(times=4)),
     )
-    kernels = KernelSet("one", {**lane.kernels.kernels, "linear_bf16": wide})
+    kernels = replace(lane.kernels, kernels={**lane.kernels.kernels, "linear_bf16": wide})
     made = manifest("qwen3", replace(lane, kernels=kernels))
     found = {
         name: op.impl.launches[0]
@@ -115,7 +115,9 @@ def test_a_variant_is_taken_by_the_most_a_launch_can_be():
     plain = lane.kernels.kernels["norm"]
     kernels = lane.kernels.kernels | {"norm_few": replace(plain, entry="few")}
     rows = {"norm": (("norm_few", lambda sizes, _: sizes["rows"] < 12),)}
-    made = manifest("qwen3", replace(lane, kernels=KernelSet("two", kernels, variants=rows)))
+    made = manifest(
+        "qwen3", replace(lane, kernels=replace(lane.kernels, kernels=kernels, variants=rows))
+    )
     rows_of = {
         op.split("rows=")[1].split(",")[0]: launch.entry
         for op, launch in ((name, made.ops[name].impl.launches[0]) for name in made.ops)
@@ -126,17 +128,17 @@ def test_a_variant_is_taken_by_the_most_a_launch_can_be():
 
 def test_a_vendors_sets_have_its_lane():
     cpu, cuda = lane_of(SETS["cpu-generic"], "quantized"), lane_of(SETS["hopper"], "quantized")
-    assert (cpu.coding, cpu.kernels.cache, cpu.knobs.max_chunk) == (INT8, "f32", 512)
-    assert (cuda.coding, cuda.kernels.cache, cuda.knobs.max_chunk) == (BF16, "bf16", 2048)
+    assert (cpu.kernels.coding, cpu.kernels.cache, cpu.knobs.max_chunk) == (INT8, "f32", 512)
+    assert (cuda.kernels.coding, cuda.kernels.cache, cuda.knobs.max_chunk) == (BF16, "bf16", 2048)
     assert lane_of(SETS["hopper"], "precise").kernels.cache == "f32"
     with pytest.raises(TargetError, match="`any` holds models and no kernels"):
         lane_of(SETS["any"], "precise")
 
 
 def test_a_target_needs_no_device_to_be_planned():
-    assert target_lane("hopper/llama", "precise").coding == BF16
-    assert target_lane("cpu-x86-64-v4", "precise").coding == INT8
-    assert target_lane("auto", "precise").coding == INT8
+    assert target_lane("hopper/llama", "precise").kernels.coding == BF16
+    assert target_lane("cpu-x86-64-v4", "precise").kernels.coding == INT8
+    assert target_lane("auto", "precise").kernels.coding == INT8
     with pytest.raises(CallerError, match="no hardware set `hoper`"):
         target_lane("hoper", "precise")
 

@@ -53,7 +53,7 @@ def named_values(graph: StepGraph) -> dict[str, Value]:
 def launch_costs(planned: PlannedStep, at: int) -> tuple[LaunchCost, ...]:
     """The cost of each launch of a step whose last rows stand at position `at` (1-based)."""
     lane = planned.lane
-    counter = _Counter(planned.graph, at, lane.coding, lane.kernels.cache)
+    counter = _Counter(planned.graph, at, lane.kernels.coding, lane.kernels.cache)
     return tuple(counter.cost(step.launch) for step in planned.schedule.steps)
 
 

@@ -12,11 +12,10 @@ from bedstone.lane.plan import plan
 from bedstone.lane.schedule import Numerics, Schedule
 from bedstone.lane.shim import Shim
 from bedstone.library.catalog import cpu_kernels
-from bedstone.library.coding import BF16, INT8, Coding
 from bedstone.library.cuda.catalog import cuda_kernels
 from bedstone.library.kernel import KernelSet
 from bedstone.spec.target import Vendor
-from bedstone.target.architecture import CLUSTERS, parse_arch
+from bedstone.target.architecture import CLUSTERS, WARPGROUPS, parse_arch
 from bedstone.target.cpu import choose, read_features
 from bedstone.target.hardware import HardwareSet, find_set, read_sets
 from bedstone.target.pin import AUTO, parse_target
@@ -29,7 +28,6 @@ class Lane:
     numerics: Numerics
     kernels: KernelSet
     shim: Shim
-    coding: Coding
     knobs: Knobs
 
     @property
@@ -44,7 +42,7 @@ class Lane:
             numerics=self.numerics,
             shim=self.shim,
             knobs=self.knobs,
-            coding=self.coding,
+            coding=self.kernels.coding,
             held=held,
         )
 
@@ -67,15 +65,19 @@ def target_lane(target: str, numerics: Numerics) -> Lane:
 
 def _cpu(_: HardwareSet, numerics: Numerics) -> Lane:
     kernels = cpu_kernels()
-    return Lane(numerics, kernels, CpuShim(kernels), INT8, Knobs())
+    return Lane(numerics, kernels, CpuShim(kernels), Knobs())
 
 
 def _cuda(hardware: HardwareSet, numerics: Numerics) -> Lane:
     """Rounded activations go with rounded caches: both are bfloat16."""
     arch = parse_arch(hardware.arch)
     clusters = arch is not None and arch.capability >= CLUSTERS
-    kernels = cuda_kernels("bf16" if numerics == "quantized" else "f32", clusters=clusters)
-    return Lane(numerics, kernels, CudaShim(kernels), BF16, Knobs(max_chunk=2048))
+    kernels = cuda_kernels(
+        "bf16" if numerics == "quantized" else "f32",
+        clusters=clusters,
+        warpgroups=hardware.arch == WARPGROUPS,
+    )
+    return Lane(numerics, kernels, CudaShim(kernels), Knobs(max_chunk=2048))
 
 
 _LANES: dict[Vendor, Callable[[HardwareSet, Numerics], Lane]] = {"cpu": _cpu, "nvidia": _cuda}

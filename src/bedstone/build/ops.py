@@ -4,7 +4,7 @@ An op's interface holds what differs from call to call (buffers, states, a row c
 sizes are literals of its launch, since a grid may name vars but not parameters.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from bedstone.build.operand import (
@@ -19,7 +19,7 @@ from bedstone.build.operand import (
 )
 from bedstone.errors import CallerError
 from bedstone.lane.launch import Rows, Upto
-from bedstone.library.kernel import Extent, Kernel, Param, Shared
+from bedstone.library.kernel import BOX_VALUES, MAPS, Extent, Kernel, Param, Shared
 from bedstone.spec.manifest import (
     F32,
     I32,
@@ -42,6 +42,7 @@ from bedstone.spec.manifest import (
     ParamType,
     ScalarParam,
     StateParam,
+    TensorMap,
     VarArg,
 )
 from bedstone.spec.number import round_f32
@@ -106,15 +107,20 @@ class OpTable:
         interface: list[ParamType] = []
         launch_args: list[LaunchArg] = []
         args: list[Arg] = []
+        numbers = numbers_of(kernel, operands, sizes)
+        at: dict[str, int] = {}
         for param in kernel.params:
+            if param.name == MAPS:
+                launch_args.append(_maps(kernel, at, numbers))
+                continue
             bound = _bind(_given(kernel, param, operands), param.type, sizes, place)
             if isinstance(bound, I32 | F32 | Pack):
                 launch_args.append(bound)
             else:
+                at[param.name] = len(interface)
                 launch_args.append(ParamArg(len(interface)))
                 interface.append(param.type)
                 args.append(bound)
-        numbers = numbers_of(kernel, operands, sizes)
         launch = KernelLaunch(
             module=kernel.module,
             entry=kernel.entry,
@@ -174,6 +180,30 @@ def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 
             return VarArg(value)
         case expr:
             return ExprArg(expr)
+
+
+def _maps(kernel: Kernel, at: Mapping[str, int], numbers: Mapping[str, Expr]) -> Pack:
+    """Tensor maps of the matrices that a kernel reads by boxes, each over an interface parameter.
+
+    Where rows are a var a map spans all that the buffer holds.
+    """
+    k = numbers["k"]
+    if not isinstance(k, int):
+        raise CallerError(f"kernel `{kernel.entry}` reads rows of `{k}` values, expected a number")
+    fields = []
+    for index, boxes in enumerate(kernel.boxes):
+        rows = numbers[boxes.rows]
+        tensor = TensorMap(
+            at[boxes.param],
+            "bf16",
+            dims=(k, rows if isinstance(rows, int) else 0),
+            box=(BOX_VALUES, boxes.height),
+            strides=(2 * k,),
+            swizzle=128,
+            l2_promotion=256,
+        )
+        fields.append(PackField(128 * index, tensor))
+    return Pack(128 * len(fields), tuple(fields))
 
 
 def _floats(values: tuple[float, ...], size: int) -> Pack:

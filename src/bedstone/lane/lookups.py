@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from bedstone.graph.step import FormName
+from bedstone.library.coding import INT8, Coding
 from bedstone.spec.dtype import FORMATS
 
 EVERY_FORM: frozenset[FormName] = frozenset({"decode", "chunk", "batch"})
@@ -54,7 +55,7 @@ _AXES: dict[str, tuple[str, ...]] = {
     "count": ("2", "3", "4"),
     "act": ("silu", "gelu_tanh", "sigmoid", "softplus"),
 }
-"""`x` is the form of a product's input: quantized only where the matrix is."""
+"""`x` is the form of a product's input: codes only where its matrix can meet them."""
 
 _APART = "each op is launched by itself"
 _COPIED = "the part is copied out first"
@@ -128,19 +129,17 @@ _ROWS = (
 )
 
 
-def lookups() -> tuple[Lookup, ...]:
-    """Every lookup, each entry once, in the order of the table."""
-    found = (lookup for row in _ROWS for lookup in _expanded(row))
+def lookups(coding: Coding = INT8) -> tuple[Lookup, ...]:
+    """Every lookup of a lane that codes so, each entry once, in the order of the table."""
+    found = (lookup for row in _ROWS for lookup in _expanded(row, coding))
     return tuple({lookup.entry: lookup for lookup in found}.values())
 
 
-def _expanded(row: _Row) -> Iterator[Lookup]:
+def _expanded(row: _Row, coding: Coding) -> Iterator[Lookup]:
     for template in row.entries.split():
         axes = [name for name in _AXES if f"{{{name}}}" in template]
         for values in product(*(_AXES[name] for name in axes)):
             chosen = dict(zip(axes, values, strict=True))
-            dense = "format" in chosen and not any(
-                fmt.quantized for name, fmt in FORMATS.items() if name == chosen["format"]
-            )
-            if not (dense and chosen.get("x")):
+            # a matrix of a format that no product reads codes for asks for none that does
+            if not chosen.get("x") or chosen.get("format") in coding.formats:
                 yield Lookup(template.format(**chosen), row.asker, row.without, row.forms)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bedstone.library.coding import INT8, Coding
 from bedstone.spec.manifest import ParamType
 
 CacheType = Literal["f32", "bf16"]
@@ -35,12 +36,33 @@ class Shared:
     per: tuple[tuple[str, int], ...] = ()
 
 
+MAPS = "maps"
+"""The parameter behind an entry's own that holds the tensor maps of its boxes, 128 bytes each."""
+
+
+BOX_VALUES = 64
+"""Values of k of a box: 128 bytes, the most that a swizzle spans."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """How the copy engine reads a bf16 matrix: by boxes of `height` rows, swizzled.
+
+    The matrix is buffer `param`, its rows are as many as parameter `rows` says, and k values wide.
+    """
+
+    param: str
+    rows: str
+    height: int
+
+
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """How a kernel of a GPU is launched, missing grid extents being 1, and what it takes of one.
 
     `source` is the file it is compiled from, where that is not called as the CPU's; `function` what
-    it is called there, where its entry's name is taken.
+    it is called there, where its entry's name is taken. `only` names it where its module is to hold
+    nothing else of the source.
     """
 
     block: tuple[int, int, int]
@@ -49,6 +71,8 @@ class Geometry:
     cluster: tuple[int, int, int] | None = None
     source: str | None = None
     function: str | None = None
+    boxes: tuple[Boxes, ...] = ()
+    only: str | None = None
 
 
 Suits = Callable[[Mapping[str, int], CacheType], bool]
@@ -85,6 +109,7 @@ class Kernel:
     block: tuple[int, int, int] = (1, 1, 1)
     cluster: tuple[int, int, int] | None = None
     pdl: bool = False
+    boxes: tuple[Boxes, ...] = ()
 
     @property
     def abi(self) -> str:
@@ -94,7 +119,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class KernelSet:
-    """Kernels by entry, and what they take the values of a paged table for.
+    """Kernels by entry, how they code activations, and what the values of a paged table are.
 
     `variants` names, for an entry, kernels to take in its place: the first that suits.
     """
@@ -102,6 +127,7 @@ class KernelSet:
     name: str
     kernels: Mapping[str, Kernel]
     cache: CacheType = "f32"
+    coding: Coding = INT8
     variants: Mapping[str, tuple[tuple[str, Suits], ...]] = field(default_factory=dict)
 
     def get(self, entry: str) -> Kernel | None:

@@ -68,6 +68,9 @@ def unfit(text: str, form: Form, device: Capability) -> str | None:
     return f"{form} for `{text}` {_scope(arch, form)}; the device is {spelled_capability(device)}"
 
 
+WARPGROUPS = "sm_90a"
+"""The one architecture whose matrix units four warps drive together."""
+
 CLUSTERS: Capability = (9, 0)
 """The first devices that run clusters of blocks, and launches that overlap the one before."""
 

@@ -107,7 +107,7 @@ def test_a_launch_takes_the_first_variant_that_suits() -> None:
     )
     kernels = {"add": kernel, "add_a": few, "add_b": many}
     for cache, count, found in (("bf16", 4, few), ("f32", 4, many), ("bf16", 16, kernel)):
-        held = KernelSet("some", kernels, cache, {"add": rows})
+        held = KernelSet("some", kernels, cache, variants={"add": rows})
         assert held.suited("add", {"count": count}) is found
     assert KernelSet("some", kernels).suited("add", {"count": 4}) is kernel
     assert KernelSet("some", kernels).suited("mul", {"count": 4}) is None

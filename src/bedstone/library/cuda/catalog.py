@@ -13,19 +13,21 @@ from types import MappingProxyType
 
 from bedstone.library.catalog import every_kernel
 from bedstone.library.coding import BF16
-from bedstone.library.cuda import attend, dense, mixture, products, recurrent
+from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent
 from bedstone.library.kernel import (
+    MAPS,
     CacheType,
     Extent,
     Geometry,
     Kernel,
     KernelSet,
+    Param,
     Suits,
     Variant,
 )
-from bedstone.spec.manifest import StateParam
+from bedstone.spec.manifest import BytesParam, StateParam
 
-_FAMILIES = (products, dense, attend, mixture, recurrent)
+_FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
 _VARIANTS: tuple[Variant, ...] = tuple(row for family in _FAMILIES for row in family.VARIANTS)
 _TABLES = frozenset({"table", "k", "v", "kt"})
@@ -33,10 +35,11 @@ _TABLES = frozenset({"table", "k", "v", "kt"})
 
 
 @cache
-def cuda_kernels(cache: CacheType, *, clusters: bool = True) -> KernelSet:
+def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = True) -> KernelSet:
     """The kernels of every CUDA hardware set, for paged tables of that type.
 
-    A device without `clusters` runs what is made for one block by block: sources see to that.
+    A device without `clusters` runs what is made for one block by block: sources see to that. What
+    reads matrices by boxes multiplies them by `warpgroups`: others do without.
     """
     found: dict[str, Kernel] = {}
     variants: dict[str, tuple[tuple[str, Suits], ...]] = {}
@@ -44,14 +47,14 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True) -> KernelSet:
         others = {kernel.entry + v.suffix: v.suits for v in _variants(kernel.entry)}
         for name in (kernel.entry, *others):
             geometry = _geometry(name)
-            if geometry is not None:
+            if geometry is not None and (warpgroups or not geometry.boxes):
                 fit = geometry if clusters else replace(geometry, cluster=None)
                 found[name] = _launched(replace(kernel, entry=name), fit)
         variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
     if cache != "f32":
         found = _rounded(found, cache)
     rows = {entry: rows for entry, rows in variants.items() if rows}
-    return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, MappingProxyType(rows))
+    return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, BF16, MappingProxyType(rows))
 
 
 def _variants(entry: str) -> Iterator[Variant]:
@@ -66,18 +69,31 @@ def _launched(kernel: Kernel, geometry: Geometry) -> Kernel:
     """A kernel of the catalog as a GPU launches it."""
     stem = PurePath(geometry.source or kernel.source).stem
     form = kernel.module.removeprefix(PurePath(kernel.source).stem.replace("_", "-"))
+    alone = f"-{geometry.only.replace('_', '-')}" if geometry.only else ""
     x, y, z = (*geometry.grid, Extent(), Extent(), Extent())[:3]
     return replace(
         kernel,
         entry=geometry.function or kernel.entry,
-        module=stem.replace("_", "-") + form,
+        module=stem.replace("_", "-") + form + alone,
         source=f"{stem}.cu",
+        defines=_defines(kernel, geometry),
         grid=(x, y, z),
         shared=geometry.shared,
         block=geometry.block,
         cluster=geometry.cluster,
         pdl=True,
+        params=(*kernel.params, *_maps(geometry)),
+        boxes=geometry.boxes,
     )
+
+
+def _defines(kernel: Kernel, geometry: Geometry) -> Mapping[str, str]:
+    only = {"BS_ONLY": geometry.only} if geometry.only else {}
+    return MappingProxyType({**kernel.defines, **only})
+
+
+def _maps(geometry: Geometry) -> tuple[Param, ...]:
+    return (Param(MAPS, BytesParam(128 * len(geometry.boxes))),) if geometry.boxes else ()
 
 
 def _rounded(kernels: Mapping[str, Kernel], cache: CacheType) -> dict[str, Kernel]:

@@ -1,0 +1,109 @@
+"""Geometry of the CUDA kernels: products of coded activations, on the matrix units."""
+
+from collections.abc import Mapping
+
+from bedstone.library.kernel import Boxes, CacheType, Extent, Geometry, Shared, Variant
+from bedstone.library.params import numbered
+from bedstone.spec.dtype import FORMATS
+
+ENDINGS = ("", "_b", "_rows", "_b_rows")
+FORMS = ("", "_q", "_fq")
+
+BATCH_ROWS = 64
+"""Rows that a product takes at once while its weights pass by."""
+
+_HALF = Shared(112 * 1024)
+"""Of a multiprocessor: a launch's weights arrive while the one before still runs."""
+
+
+def _any_rows(only: str) -> Geometry:
+    """Of 132 multiprocessors clusters of four take no more than these."""
+    return Geometry(
+        block=(256, 1, 1),
+        grid=(Extent(times=128),),
+        shared=_HALF,
+        cluster=(4, 1, 1),
+        source="gemm.cu",
+        only=only,
+    )
+
+
+def _batch(only: str, boxes: tuple[Boxes, ...]) -> Geometry:
+    """Eight warps that multiply, one that has weights fetched."""
+    return Geometry(
+        block=(288, 1, 1),
+        grid=(Extent(times=128),),
+        shared=_HALF,
+        cluster=(4, 1, 1),
+        source="gemm_batch.cu",
+        boxes=boxes,
+        only=only,
+    )
+
+
+def _tall(only: str, boxes: tuple[Boxes, ...]) -> Geometry:
+    """Two warpgroups that multiply, one that has operands fetched: four stages of 48 KiB."""
+    return Geometry(
+        block=(384, 1, 1),
+        grid=(Extent(times=132),),
+        shared=Shared(192 * 1024),
+        source="gemm_tall.cu",
+        boxes=boxes,
+        only=only,
+    )
+
+
+def _boxes(weights: str, outputs: str, x: int, w: int) -> tuple[Boxes, ...]:
+    """Boxes of the activations, `x` rows high, and of each matrix of weights, `w` rows high."""
+    pairs = zip(weights.split(), outputs.split(), strict=True)
+    return (Boxes("xq", "rows", x), *(Boxes(name, rows, w) for name, rows in pairs))
+
+
+_FAMILIES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("linear", "w", "n", (*ENDINGS, "_add", "_b_add", "_cap")),
+    *((f"parts{i}", numbered("w", i), numbered("n", i), ENDINGS) for i in (2, 3)),
+    ("parts4", numbered("w", 4), numbered("n", 4), ("",)),
+    ("glu", "wg wu", "n n", FORMS),
+)
+"""Each family's name, its weights, the parameter that counts the rows of each, its endings."""
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
+    *(
+        (
+            f"{family}_q_bf16{ending}_batch",
+            _batch(family + ending, _boxes(weights, outputs, 16, 16)),
+        )
+        for family, weights, outputs, endings in _FAMILIES
+        for ending in endings
+    ),
+    *(
+        (f"{family}_q_bf16{ending}_tall", _tall(family + ending, _boxes(weights, outputs, 128, 32)))
+        for family, weights, outputs, endings in _FAMILIES
+        for ending in endings
+    ),
+    *(
+        (f"{family}_q_{name}{ending}", _any_rows(family + ending))
+        for family, _, _, endings in _FAMILIES
+        for name in FORMATS
+        if name != "f32"
+        for ending in endings
+    ),
+)
+"""Patterns of entry names, the first that matches deciding."""
+
+
+def _of_a_batch(sizes: Mapping[str, int], _: CacheType) -> bool:
+    return sizes["rows"] <= BATCH_ROWS
+
+
+def _of_a_chunk(sizes: Mapping[str, int], _: CacheType) -> bool:
+    return sizes["rows"] > BATCH_ROWS
+
+
+VARIANTS: tuple[Variant, ...] = tuple(
+    Variant(f"{family}_q_bf16{ending}", suffix, suits)
+    for family, _, _, endings in _FAMILIES
+    for ending in endings
+    for suffix, suits in (("_batch", _of_a_batch), ("_tall", _of_a_chunk))
+)
+"""Kernels to take in place of others where they suit, the first that does."""
