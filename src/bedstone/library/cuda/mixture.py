@@ -34,7 +34,12 @@ _ROUTE = Geometry(
 )
 _ROUTE_CODED = replace(_ROUTE, source="route_coded.cu")
 _EACH_CHOICE = Geometry(_threads(256), (Extent("n", 8), Extent("chosen"), Extent("rows")))
-_SUMS = Geometry(_threads(256), (Extent("n", 4), Extent("rows")))
+
+
+def _sums(outputs: int) -> Geometry:
+    return Geometry(_threads(256), (Extent("n", outputs), Extent("rows")))
+
+
 _HEADS = Geometry(_threads(128), (Extent("heads"), Extent("n", 16), Extent("rows")))
 _TRANSPOSED = Geometry(_threads(64), (Extent("heads"), Extent("n", 256), Extent("rows", 8)))
 
@@ -84,7 +89,7 @@ def _floats(fmt: FormatName) -> Iterator[tuple[str, Geometry]]:
         yield f"route_{fmt}{ending}", _ROUTE
     yield f"xlinear_{fmt}", _EACH_CHOICE
     for family in ("", "_s", "_sg"):
-        yield f"xdown{family}_{fmt}", _SUMS
+        yield f"xdown{family}_{fmt}", _sums(2 if FORMATS[fmt].quantized else 4)
         for out in ("", "_q", "_fq"):
             yield f"xglu{family}_{fmt}{out}", _EACH_CHOICE
     for out in ("", "_q", "_fq"):

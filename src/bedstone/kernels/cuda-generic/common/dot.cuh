@@ -4,8 +4,10 @@
 // That order hangs on the format and k alone: a row's units are dealt to `lanes_of` them; a lane's own are
 // summed in order, then each 32 lanes, then those sums one after another. Here a warp stands for all of
 // them: a lane keeps a sum for each 32.
+//
+// A source says how many WARPS its blocks have, before it includes this.
 #pragma once
-#include "weights.cuh"
+#include "streamed.cuh"
 
 static __device__ __forceinline__ bool lies_on_16(const void *p) { return ((u64)p & 15) == 0; }
 
@@ -56,39 +58,70 @@ static __device__ __forceinline__ float add_lanes(float total, float (&v)[V]) {
     return total;
 }
 
-// W rows of weights, and what is made of each.
-template <int W>
-struct Rows {
-    const u8 *at[W];
-};
-
 template <int W>
 struct Products {
     float at[W];
 };
 
-// Rows of whole units, `most` 32s of lanes that share each, V of them at once.
+// Values that lie one after another: every unit of V 32s of lanes at once.
 template <class F, int W, int V>
-static __device__ __forceinline__ Products<W> dot_whole(const Rows<W> &w, const float *x, int units, int most) {
-    Products<W> made = {};
+static __device__ __forceinline__ Products<W> dot_plain(const Rows<W> &w, const float *x, int units) {
+    float sums[W][V] = {};
 #pragma unroll 1
-    for (int first = threadIdx.x % 32; first < 32 * most; first += 32 * V) {
-        float sums[W][V] = {};
-#pragma unroll 1
-        for (int from = first; from < units; from += 32 * most)
+    for (int from = threadIdx.x % 32; from < units; from += 32 * V)
 #pragma unroll
-            for (int v = 0; v < V; v++) {
-                // past the end the last unit again, counted as nothing: loads wait for no condition
-                int u = from + 32 * v, there = min(u, units - 1);
-                float values[F::UNIT], all = load_unit<F, true>(x, there, values);
+        for (int v = 0; v < V; v++) {
+            // past the end the last unit again, counted as nothing: loads wait for no condition
+            int u = from + 32 * v, there = min(u, units - 1);
+            float values[F::UNIT], all = load_unit<F, true>(x, there, values);
 #pragma unroll
-                for (int i = 0; i < W; i++) {
-                    float dot = F::dot(w.at[i], there, values, all);
-                    sums[i][v] += u < units ? dot : 0.0f;
-                }
+            for (int i = 0; i < W; i++) {
+                float dot = F::dot(w.at[i], there, values, all);
+                sums[i][v] += u < units ? dot : 0.0f;
             }
+        }
+    Products<W> made;
 #pragma unroll
-        for (int i = 0; i < W; i++) made.at[i] = add_lanes<V>(made.at[i], sums[i]);
+    for (int i = 0; i < W; i++) made.at[i] = add_lanes<V>(0.0f, sums[i]);
+    return made;
+}
+
+static __device__ __forceinline__ u8 *ring_of_warp() {
+    __shared__ __align__(16) u8 rings[WARPS][RING_ROWS * PITCH];
+    return rings[threadIdx.x / 32];
+}
+
+// Blocks, a step of the stream after another.
+template <class F, int W>
+static __device__ __forceinline__ Products<W> dot_blocks(const Rows<W> &w, const float *x, int units) {
+    typedef Stream<F, W> S;
+    S stream(w, ring_of_warp(), units, lanes_of(units));
+    Products<W> made = {};
+    float sums[W][S::V] = {};
+    __syncwarp();
+#pragma unroll 1
+    for (int step = 0; step < S::AHEAD; step++) stream.fetch(step);
+#pragma unroll 1
+    for (int step = 0; step < stream.steps; step++) {
+        stream.fetch(step + S::AHEAD);
+        stream.arrive();
+        int first = stream.first_unit(step);
+#pragma unroll
+        for (int v = 0; v < S::V; v++) {
+            int u = first + 32 * v + threadIdx.x % 32;
+            if (u >= units) break;
+            float values[F::UNIT], all = load_unit<F, true>(x, u, values);
+#pragma unroll
+            for (int i = 0; i < W; i++) sums[i][v] += F::dot(stream.row(step, i), u, values, all);
+        }
+        __syncwarp();
+        if ((step + 1) % stream.rounds) continue;
+#pragma unroll
+        for (int i = 0; i < W; i++) {
+            made.at[i] = add_lanes<S::V>(made.at[i], sums[i]);
+#pragma unroll
+            for (int v = 0; v < S::V; v++) sums[i][v] = 0.0f;
+        }
     }
     return made;
 }
@@ -120,13 +153,17 @@ static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, i
         for (int i = 0; i < W; i++) made.at[i] = dot_any<F>(w.at[i], x, k);
         return made;
     }
-    int units = k / F::UNIT, most = lanes_of(units) / 32;
-    if constexpr (F::BLOCK == 1) {
-        if (most == 4) return dot_whole<F, W, 4>(w, x, units, most);
-        if (most == 8) return dot_whole<F, W, 8>(w, x, units, most);
+    int units = k / F::UNIT;
+    if constexpr (F::BLOCK > 1) {
+        return dot_blocks<F, W>(w, x, units);
+    } else {
+        switch (lanes_of(units)) {
+        case 32: return dot_plain<F, W, 1>(w, x, units);
+        case 64: return dot_plain<F, W, 2>(w, x, units);
+        case 128: return dot_plain<F, W, 4>(w, x, units);
+        default: return dot_plain<F, W, 8>(w, x, units);
+        }
     }
-    // a unit of a quantized row is much code, and keeps a lane busy
-    return most > 1 ? dot_whole<F, W, 2>(w, x, units, most) : dot_whole<F, W, 1>(w, x, units, most);
 }
 
 static __device__ __forceinline__ void prefetch_line(const u8 *at) {

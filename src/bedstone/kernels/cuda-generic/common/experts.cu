@@ -1,10 +1,10 @@
 // xlinear, xglu, xdown of float activations: a mixture's products, of one weight format. A warp makes one
 // output of one choice of one row; a mixture's shared network is dealt out among the same blocks.
+#define WARPS 8
 #include "act.cuh"
 #include "dot.cuh"
 #include "pack.cuh"
 
-#define WARPS 8
 #define THREADS (32 * WARPS)
 
 static __device__ __forceinline__ int warp() { return threadIdx.x / 32; }
@@ -28,17 +28,28 @@ BS_ENTRY(xlinear_, )(const float *x, const int *ids, const u8 *w, float *y, int 
 
 // --- xglu --------------------------------------------------------------------------------------
 
+#define UNITS 1  // outputs of a gated unit that a warp makes at once
+
 // A gated unit: two matrices or stacks of them, and where it goes.
 struct Unit {
     const u8 *gate, *up;
     Forms out;
     int n;
 
-    // Output `i` of matrix `expert`, for the activations `x`, as value `place` rows on.
-    __device__ __forceinline__ void make(const float *x, int k, int act, i64 expert, int i, i64 place) const {
-        i64 at = (expert * n + i) * format::bytes(k);
-        Products<2> made = dot_rows<format, 2>({gate + at, up + at}, x, k);
-        if (first_lane()) out.give<1>(place * n + i, Pack<1>{{gated(made.at[0], made.at[1], act)}});
+    // Outputs [from, from + UNITS) of matrix `expert`, for the activations `x`, as row `place`.
+    __device__ __forceinline__ void make(const float *x, int k, int act, i64 expert, int from, i64 place) const {
+        Rows<2 * UNITS> rows;
+#pragma unroll
+        for (int i = 0; i < UNITS; i++) {
+            i64 at = (expert * n + min(from + i, n - 1)) * format::bytes(k);
+            rows.at[i] = gate + at;
+            rows.at[UNITS + i] = up + at;
+        }
+        Products<2 * UNITS> made = dot_rows<format, 2 * UNITS>(rows, x, k);
+#pragma unroll
+        for (int i = 0; i < UNITS; i++)
+            if (threadIdx.x % 32 == i && from + i < n)
+                out.give<1>(place * n + from + i, Pack<1>{{gated(made.at[i], made.at[UNITS + i], act)}});
     }
 };
 
@@ -64,14 +75,14 @@ struct Glu {
 // Every row's outputs of the shared network; warps of the grid take one after another.
 static __device__ __forceinline__ void glu_shared(const Glu &g) {
     int blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x, row = blockIdx.z;
-    for (int i = block * WARPS + warp(); i < g.shared.n; i += blocks * WARPS)
+    for (int i = (block * WARPS + warp()) * UNITS; i < g.shared.n; i += blocks * WARPS * UNITS)
         g.shared.make(g.x + (i64)row * g.k, g.k, g.act, 0, i, row);
     if (g.gate.share && block == blocks - 1 && warp() == WARPS - 1) g.gate.make(row, g.k);
 }
 
 template <bool SHARED>
 static __device__ __forceinline__ void glu(const Glu &g) {
-    int i = blockIdx.x * WARPS + warp();
+    int i = (blockIdx.x * WARPS + warp()) * UNITS;
     i64 row = blockIdx.z, pair = row * g.chosen + blockIdx.y;
     before_next();
     after_previous();
@@ -81,7 +92,7 @@ static __device__ __forceinline__ void glu(const Glu &g) {
 
 // --- xdown -------------------------------------------------------------------------------------
 
-#define OUTPUTS 4        // of a block
+#define OUTPUTS (format::BLOCK > 1 ? 2 : 4)  // of a block
 #define MOST_PARTS 1025  // choices of a row, and the shared network
 
 // Products of one stack; with each choice of a row go activations of its own.

@@ -1,5 +1,6 @@
 // xlinear, xglu, xdown of coded activations, on the matrix units: rows that chose one expert go together,
 // so that its weights are read once for many of them.
+#define WARPS 4
 #include "act.cuh"
 #include "dot.cuh"
 #include "pack.cuh"
@@ -26,7 +27,6 @@ struct Run {
 
 // --- products whose outputs are each pair's own ------------------------------------------------
 
-#define WARPS 4
 #define THREADS (32 * WARPS)
 #define OUTPUTS (16 * WARPS)  // of a block
 #define MANY 8                // eights of pairs that go by together

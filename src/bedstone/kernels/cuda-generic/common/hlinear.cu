@@ -1,9 +1,9 @@
 // hlinear, hlinear_t of float activations: each head of a row by its own matrix. A warp makes a few of a
 // head's outputs; of the transposed, a thread makes four, for some rows at once.
+#define WARPS 4
 #include "dot.cuh"
 #include "part.cuh"
 
-#define WARPS 4
 #define OUTPUTS 4  // of a warp
 
 struct Heads {

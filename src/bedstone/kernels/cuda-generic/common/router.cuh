@@ -2,11 +2,11 @@
 // blocks deal out the experts and leave their logits with the first, which chooses. A source says by
 // `make_logits` how the logits are made, then which entries there are.
 #pragma once
+#define WARPS 8
 #include "choice.cuh"
 #include "cluster.cuh"
 #include "dot.cuh"
 
-#define WARPS 8
 #define ROUTED_ROWS WARPS
 #define BLOCKS 8  // of a cluster
 
