@@ -235,3 +235,20 @@ def test_an_element_type_nobody_could_tell_is_refused():
     of = definition(inputs={"x": {"shape": ["n"], "dtype": "unknown"}}, init="")
     with pytest.raises(DefinitionError, match="`unknown` is not an element type"):
         made(of, {"n": 4})
+
+
+def test_the_definitions_own_function_makes_what_a_workload_says_nothing_of():
+    of = definition(
+        inputs={
+            "x": {"shape": ["n"], "dtype": "float32"},
+            "s": {"shape": None, "dtype": "float32"},
+        },
+        custom_inputs_entrypoint="make",
+        reference="import torch\n\ndef run(x, s):\n    return x * s\n\n"
+        "def make(axes, device):\n    return {'x': torch.full((axes['n'],), 7.0), 's': 3.0}\n",
+    )
+    unsaid = Inputs(of, Workload({"n": 4}, {}, "w")).trial(0, 0)
+    assert (unsaid["x"].tolist(), unsaid["s"]) == ([7.0] * 4, 3.0)
+    stated = Inputs(of, Workload({"n": 4}, {"x": Random(), "s": Scalar(2.0)}, "w")).trial(0, 0)
+    assert stated["s"] == 2.0
+    assert stated["x"].tolist() != [7.0] * 4

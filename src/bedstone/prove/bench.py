@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from bedstone.errors import BedstoneError
 from bedstone.prove.baseline import NAME, reference_solution
@@ -93,11 +94,25 @@ def bench(
     config: Config,
     source: Source,
     progress: Progress = lambda _done, _total, _next: None,
+    *,
+    cache: Path | None = None,
 ) -> Iterator[Trace | Skipped]:
-    """Run tasks; each Trace is in the set's files before it is handed out."""
+    """Run tasks; each Trace is in the set's files before it is handed out.
+
+    Args:
+        traces: The set.
+        tasks: What to run.
+        config: How.
+        source: Where stored inputs lie.
+        progress: Told of each evaluation before it begins.
+        cache: Where what is compiled from C is kept; nothing is where None.
+
+    Yields:
+        Trace | Skipped: one of each Solution and Workload, or why a Workload was left out.
+    """
     total = sum(len(task.solutions) for task in tasks)
     done = 0
-    with Zygote() as zygote:
+    with Zygote(cache) as zygote:
         for task in tasks:
             progress(done, total, f"{task.definition.name} {_sizes(task.workload)}")
             try:

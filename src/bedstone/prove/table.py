@@ -94,7 +94,7 @@ class TraceTable:
 
     def _entry(self, definition: Definition, solution: Solution, sizes: Mapping[str, int]) -> Entry:
         package = write_sources(solution, self.folder)
-        loaded = load_entry(package, build_request(solution))
+        loaded = load_entry(package, build_request(solution, self.folder))
         if loaded.setup is not None:
             raise ResultError("RUNTIME_ERROR", "it has a `setup`, and a plain call does not")
         if not loaded.destination_passing:

@@ -17,8 +17,11 @@ def write_sources(solution: Solution, folder: Path) -> Path:
     return package
 
 
-def build_request(solution: Solution) -> dict[str, Any]:
-    """Languages, entry point, binding, calling style and compiler flags, as a message has them."""
+def build_request(solution: Solution, cache: Path) -> dict[str, Any]:
+    """Languages, entry point, binding, calling style and compiler flags, as a message has them.
+
+    `cache` is where compiled objects are kept.
+    """
     spec = solution.spec
     return {
         "languages": list(spec.languages),
@@ -26,4 +29,5 @@ def build_request(solution: Solution) -> dict[str, Any]:
         "binding": spec.binding,
         "destination_passing": spec.destination_passing,
         "options": {name: list(flags) for name, flags in spec.options.items()},
+        "cache": str(cache),
     }

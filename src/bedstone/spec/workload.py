@@ -48,12 +48,14 @@ class Tolerance:
     must fit. Without `atol` it is `rtol` times the root mean square of the expected output; without
     `rtol` that is chosen by element type. The root mean square of the error over the spread of
     the expected values may not exceed `spread`: whatever the numbers above, a constant fails.
+    Integers may differ by `steps`, which is for codes that a rounding decides.
     """
 
     rtol: float | None = None
     atol: float | None = None
     matched: float = 1.0
     spread: float = 0.1
+    steps: int = 0
     extra: Extra = field(default_factory=dict)
 
 

@@ -108,3 +108,15 @@ def test_identity_is_all_that_a_build_depends_on():
 def test_the_order_of_sources_changes_nothing():
     sources = [{"path": "main.py", "content": "x"}, {"path": "b.py", "content": "y"}]
     assert identity(sources=sources) == identity(sources=sources[::-1])
+
+
+def test_cpp_with_an_entry_in_a_c_file_is_c():
+    spec = {"language": "cpp", "entry_point": "k.c::run"}
+    given = value(spec, sources=[{"path": "k.c", "content": "int x;"}])
+    read = parse_solution(given).require("s")
+    assert read.spec.languages == ("c",)
+    emitted = emit_solution(read, "fib")
+    assert (emitted.value, emitted.losses) == (given, ())
+    other = {"language": "cpp", "entry_point": "k.cpp::run"}
+    kept = parse_solution(value(other, sources=[{"path": "k.cpp", "content": "int x;"}]))
+    assert kept.value.spec.languages == ("cpp",)

@@ -5,6 +5,7 @@ COMMANDS = {
     "show": "bedstone.cli.define.show",
     "check": "bedstone.cli.define.check",
     "convert": "bedstone.cli.define.convert",
+    "export": "bedstone.cli.define.export",
     "bench": "bedstone.cli.define.bench",
     "rank": "bedstone.cli.define.rank",
     "apply": "bedstone.cli.define.apply",

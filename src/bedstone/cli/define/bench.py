@@ -7,6 +7,7 @@ import typer
 
 from bedstone.cli.define.options import SetArgument
 from bedstone.cli.document import JsonOption, print_json
+from bedstone.cli.environment import cache_directory
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import columns, counted
 from bedstone.errors import TargetError
@@ -90,7 +91,14 @@ def command(
     tasks = bench.plan_tasks(traces, definition or (), solution or (), device=here)
     with Stages() as stages:
         source = Source(folder, stand_in)
-        runs = bench.bench(traces, tasks, config, source, lambda d, t, n: stages.step(n, d + 1, t))
+        runs = bench.bench(
+            traces,
+            tasks,
+            config,
+            source,
+            lambda d, t, n: stages.step(n, d + 1, t),
+            cache=cache_directory() / "solutions",
+        )
         results = list(runs)
     _report(results, config, as_json=as_json)
 

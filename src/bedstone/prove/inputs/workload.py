@@ -160,14 +160,15 @@ class Inputs:
         return tensor
 
     def _custom(self, seed: int) -> Mapping[str, Any]:
-        """What the Definition's own function makes, where the Workload asks for it."""
-        asked = [n for n, item in self.workload.inputs.items() if isinstance(item, Custom)]
-        if not asked:
+        """What the Definition's own function makes, where the Workload asks or says nothing."""
+        wanted = _left_to_function(self.definition, self.workload)
+        if not wanted:
             return {}
         scalars = {
             n: item.value for n, item in self.workload.inputs.items() if isinstance(item, Scalar)
         }
-        return Reference(self.definition).custom_inputs({**self.values, **scalars}, seed)
+        made = Reference(self.definition).custom_inputs({**self.values, **scalars}, seed)
+        return {name: value for name, value in made.items() if name in wanted}
 
     def _require_constraints(self, values: Values) -> None:
         scope: dict[str, Any] = {}
@@ -189,6 +190,19 @@ def _require_known(definition: Definition, workload: Workload) -> None:
             raise DefinitionError(
                 f"workload `{workload.uuid}` has input `{name}`, which `{definition.name}` does not"
             )
+
+
+def _left_to_function(definition: Definition, workload: Workload) -> set[str]:
+    """The inputs that a function of the Definition may make.
+
+    All where the Workload names it; else those that the Workload says nothing of.
+    """
+    stated = workload.inputs
+    if any(isinstance(item, Custom) for item in stated.values()):
+        return set(definition.inputs)
+    if definition.custom_inputs is None:
+        return set()
+    return {n for n, spec in definition.inputs.items() if n not in stated and not spec.optional}
 
 
 def _is_large(recipe: Recipe, shape: Shape) -> bool:

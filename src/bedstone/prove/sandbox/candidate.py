@@ -120,7 +120,8 @@ class Candidate:
 
     def build(self, solution: Solution, folder: Path) -> int:
         """Write a Solution's files under `folder` and load it; nanoseconds that took."""
-        package, spec = write_sources(solution, folder), build_request(solution)
+        package = write_sources(solution, folder)
+        spec = build_request(solution, self._zygote.cache or folder)
         taken: int = self._ask("build", folder=str(package), spec=spec)["ns"]
         return taken
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from bedstone.prove.results import ResultError
+from bedstone.prove.sandbox.native import LANGUAGE, load_native
 
 PYTHON = ("python", "pytorch", "triton", "tilelang", "cutedsl", "cute_dsl", "cutile", "tlx")
 """Languages whose entry is a Python function."""
@@ -30,7 +31,8 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
 
     Args:
         folder: Its files; the folder's name is the name of the package they form.
-        spec: Languages, entry point, binding, calling style and compiler flags.
+        spec: Languages, entry point, binding, calling style, compiler flags, and the `cache` that
+            compiled objects are kept in.
 
     Returns:
         The entry; `setup` is the function of that name beside it, if there is one.
@@ -40,6 +42,8 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
     """
     languages = spec["languages"]
     file, _, name = spec["entry_point"].partition("::")
+    if languages == [LANGUAGE]:
+        return Loaded(load_native(folder, file, name, spec), destination_passing=True)
     if all(language in PYTHON for language in languages):
         module = _import(folder, file)
     elif all(language in COMPILED for language in languages) and spec["binding"] == "torch":

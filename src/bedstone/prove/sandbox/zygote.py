@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -25,9 +26,13 @@ _START = (
 
 
 class Zygote:
-    """The parent's handle of the process that forks children."""
+    """The parent's handle of the process that forks children.
 
-    def __init__(self) -> None:
+    `cache` is where they keep what they compile from C; None keeps nothing.
+    """
+
+    def __init__(self, cache: Path | None = None) -> None:
+        self.cache = cache
         ours, theirs = socket.socketpair()
         self._socket = ours
         arguments = [sys.executable, "-c", _START, json.dumps(sys.path), str(theirs.fileno())]

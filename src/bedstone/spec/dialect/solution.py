@@ -13,6 +13,8 @@ from bedstone.spec.solution import BuildSpec, Solution, SourceFile
 
 _FIB_LANGUAGES = frozenset(("python", "triton", "cpp", "cuda", "tilelang"))
 _BINDINGS = (None, "tvm-ffi", "torch")
+_C, _NEAREST = "c", "cpp"
+"""C has no name of its own in FlashInfer-Bench: there the entry's file tells it from C++."""
 
 
 def parse_solution(value: object, dialect: Dialect | None = None) -> Reading[Solution]:
@@ -55,6 +57,9 @@ def _spec(fields: Fields, dialect: Dialect) -> BuildSpec:
     languages = fields.texts("languages")
     if not languages:
         languages = (fields.text("language").lower(),)
+    entry_point = _entry_point(fields)
+    if languages == (_NEAREST,) and entry_point.partition("::")[0].endswith(".c"):
+        languages = (_C,)
     passing = fields.flag("destination_passing_style", default=dialect == "fib")
     binding = fields.maybe_text("binding")
     if binding not in _BINDINGS:
@@ -66,7 +71,7 @@ def _spec(fields: Fields, dialect: Dialect) -> BuildSpec:
     return BuildSpec(
         languages=languages,
         target_hardware=target,
-        entry_point=_entry_point(fields),
+        entry_point=entry_point,
         dependencies=fields.texts("dependencies"),
         destination_passing=passing,
         binding=binding,
@@ -160,6 +165,8 @@ def _emit_spec(spec: BuildSpec, dialect: Dialect, losses: list[Loss]) -> dict[st
 
 def _one_language(spec: BuildSpec, losses: list[Loss]) -> list[tuple[str, Any]]:
     first = _SOL_TO_FIB.get(spec.languages[0], spec.languages[0])
+    if first == _C and spec.entry_file.endswith(".c"):
+        return [("language", _NEAREST)]
     if len(spec.languages) > 1 or first != spec.languages[0]:
         given = ", ".join(spec.languages)
         losses.append(Loss("/spec/languages", f"`{given}` becomes `{first}`"))

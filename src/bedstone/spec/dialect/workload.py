@@ -84,6 +84,7 @@ def _tolerance(fields: Fields) -> Tolerance:
         atol=fields.number("max_atol", 0.0) if "max_atol" in fields else None,
         matched=fields.number("required_matched_ratio", neutral.matched),
         spread=fields.number("max_spread", neutral.spread),
+        steps=int(fields.number("max_steps", neutral.steps)),
         extra=fields.rest(),
     )
 
@@ -135,5 +136,6 @@ def emit_tolerance(tolerance: Tolerance) -> dict[str, Any]:
         ("max_rtol", tolerance.rtol),
         ("required_matched_ratio", unless(tolerance.matched, neutral.matched)),
         ("max_spread", unless(tolerance.spread, neutral.spread)),
+        ("max_steps", unless(tolerance.steps, neutral.steps)),
         extra=tolerance.extra,
     )

@@ -1,0 +1,78 @@
+"""`bedstone define export`: our kernels as a set, Workloads at the sizes of known models."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bedstone.cli.document import JsonOption, print_json
+from bedstone.cli.progress import Stages
+from bedstone.cli.table import counted
+from bedstone.errors import CallerError
+
+if TYPE_CHECKING:
+    from bedstone.target.sources import Sources
+
+
+def command(
+    folder: Annotated[
+        Path, typer.Argument(metavar="SET", help="A folder that is made, or is empty.")
+    ],
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Sizes of these known models; all if not given."),
+    ] = None,
+    kernel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Only entries like this, such as `linear_q_*`."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SET", help="Hardware sets; all this machine runs if not given."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write Definitions, Solutions and Workloads of our kernels; `define bench` runs them."""
+    from bedstone.library.catalog import cpu_kernels
+    from bedstone.prove.own.planned import planned_in_every_way, untouched
+    from bedstone.prove.own.problems import own_problems, write_problem
+
+    if folder.exists() and any(folder.iterdir()):
+        raise CallerError(f"`{folder}` holds something: expected an empty folder, or none")
+    kernels, sources = cpu_kernels(), _sources(target or ())
+    patterns = kernel or ("*",)
+    with Stages() as stages:
+        calls = list(planned_in_every_way(_names(config), kernels, stages.step))
+        every = [*calls, *untouched(calls, kernels)]
+        kept = [c for c in every if any(fnmatchcase(c.entry, p) for p in patterns)]
+        problems = list(own_problems(kept, kernels))
+        for at, problem in enumerate(problems):
+            stages.step(problem.definition.name, at + 1, len(problems))
+            write_problem(folder, problem, sources)
+    counts = {
+        "definitions": len(problems),
+        "solutions": len(problems) * len(sources),
+        "workloads": sum(len(problem.workloads) for problem in problems),
+    }
+    if as_json:
+        print_json({"set": str(folder), **counts})
+    else:
+        print(", ".join(counted(count, name[:-1]) for name, count in counts.items()))
+
+
+def _names(given: list[str] | None) -> tuple[str, ...]:
+    from bedstone.checkpoint.shapes import shape_names
+
+    return tuple(given) if given else shape_names()
+
+
+def _sources(names: Sequence[str]) -> "list[Sources]":
+    from bedstone.target.cpu import read_features, runnable
+    from bedstone.target.hardware import find_set, read_sets
+    from bedstone.target.sources import read_sources
+
+    sets = read_sets()
+    wanted = names or runnable(sets, read_features())
+    return [read_sources(find_set(name, sets)) for name in wanted]

@@ -1,0 +1,6 @@
+"""What each entry of the catalog computes: a Definition of a kernel at given sizes."""
+
+from bedstone.library.mathematics.define import define, family_of
+from bedstone.library.mathematics.family import Family
+
+__all__ = ["Family", "define", "family_of"]

@@ -1,0 +1,227 @@
+"""A kernel's Definition at given sizes: its tensors and axes, and what it computes."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from string import Template
+from textwrap import indent
+
+from bedstone.errors import DefinitionError
+from bedstone.library.kernel import Kernel
+from bedstone.library.mathematics.dense import DENSE
+from bedstone.library.mathematics.family import Family
+from bedstone.library.mathematics.heads import HEADS
+from bedstone.library.mathematics.mixture import MIXTURE
+from bedstone.library.mathematics.operands import Operand, operands
+from bedstone.library.mathematics.pieces import pieces_for
+from bedstone.library.mathematics.recurrent import RECURRENT
+from bedstone.spec.definition import (
+    Axis,
+    ConstAxis,
+    Definition,
+    ExprAxis,
+    TensorSpec,
+    VarAxis,
+)
+from bedstone.spec.manifest import ScalarParam
+
+FAMILIES: Mapping[str, Family] = {**DENSE, **HEADS, **MIXTURE, **RECURRENT}
+
+VARIABLE = frozenset({"rows", "seqs", "count"})
+"""Sizes a Workload states, where an input tells them; all others are part of the Definition."""
+
+_NAMED = ("width", "k", "n", "n0", "n1", "n2", "n3", "heads", "groups", "dk", "dv", "channels",
+          "channels0", "experts", "vocab", "head_dim")  # fmt: skip
+_DIGITS = 8
+
+Sizes = Mapping[str, int | float]
+
+
+def family_of(entry: str) -> Family:
+    """The mathematics of an entry: that of the longest name it begins with.
+
+    A `DefinitionError` where there is none.
+    """
+    words = entry.split("_")
+    for end in range(len(words), 0, -1):
+        found = FAMILIES.get("_".join(words[:end]))
+        if found is not None:
+            return found
+    raise DefinitionError(f"nobody says what the kernel `{entry}` computes")
+
+
+def define(kernel: Kernel, sizes: Sizes) -> Definition:
+    """What a kernel computes, at these sizes.
+
+    Args:
+        kernel: Of the catalog.
+        sizes: A number for each scalar parameter that no Workload states, and for each axis that is
+            no parameter. Further ones are ignored.
+
+    Returns:
+        A Definition whose name tells the entry and its sizes.
+
+    Raises:
+        DefinitionError: a size is missing, or nobody says what the kernel computes.
+    """
+    family = family_of(kernel.entry)
+    try:
+        return _define(kernel, family, {**family.defaults, **sizes})
+    except KeyError as error:
+        raise DefinitionError(f"`{kernel.entry}` is not told `{error.args[0]}`") from None
+
+
+def _define(kernel: Kernel, family: Family, sizes: Sizes) -> Definition:
+    tensors = operands(kernel, family)
+    told = {axis for t in tensors if t.read for axis in t.shape} & VARIABLE
+    texts = dict.fromkeys(extent for t in tensors for extent in t.shape)
+    names = dict.fromkeys(name for text in texts for name in _names(text))
+    scalars = [p.name for p in kernel.params if isinstance(p.type, ScalarParam)]
+    consts = {name: sizes[name] for name in (*scalars, *names) if name not in told}
+    return Definition(
+        name=f"{kernel.entry}{_suffix(consts)}",
+        op_type=family.op_type,
+        axes=_axes(texts, consts, told),
+        inputs={t.name: _spec(t) for t in tensors if t.read},
+        outputs={t.name: _spec(t) for t in tensors if t.written},
+        reference=_reference(kernel, family, tensors, consts),
+        tags=("fused",) if "_" in kernel.entry else (),
+        description=f"What the kernel `{kernel.entry}` computes.",
+        custom_inputs=_MAKER if _made(family, tensors) else None,
+    )
+
+
+# --- axes -----------------------------------------------------------------------------------------
+
+
+def _names(text: str) -> list[str]:
+    return re.findall(r"[a-z_]\w*", text)
+
+
+def axis_name(text: str) -> str:
+    """An extent as the name of an axis: itself, or a computed one's."""
+    return text if text.isidentifier() or text.isdecimal() else re.sub(r"\W+", "_", text).strip("_")
+
+
+def _axes(texts: Mapping[str, None], consts: Sizes, told: set[str]) -> dict[str, Axis]:
+    axes: dict[str, Axis] = {name: VarAxis() for name in sorted(told)}
+    axes |= {n: ConstAxis(v) for n, v in consts.items() if isinstance(v, int) and v >= 0}
+    return axes | {axis_name(t): ExprAxis(t) for t in texts if axis_name(t) != t}
+
+
+def _spec(tensor: Operand) -> TensorSpec:
+    return TensorSpec(tuple(map(axis_name, tensor.shape)), tensor.dtype)
+
+
+def _suffix(consts: Sizes) -> str:
+    """The sizes that tell most, and a digest of all."""
+    spelled = "".join(f"_{name}{consts[name]}" for name in _NAMED if name in consts)
+    text = ",".join(f"{name}={value!r}" for name, value in sorted(consts.items()))
+    return f"{spelled}_{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}" if consts else ""
+
+
+# --- the reference --------------------------------------------------------------------------------
+
+_MAKER = "inputs"
+
+
+def _reference(kernel: Kernel, family: Family, tensors: list[Operand], consts: Sizes) -> str:
+    params = {param.name for param in kernel.params}
+    lines = [*_dense(kernel, tensors), *_body(family, params), *_results(kernel, family, tensors)]
+    arguments = ", ".join(t.name for t in tensors if t.read)
+    run = f"def run({arguments}):\n" + indent("\n".join(lines), "    ")
+    parts = [run, *_maker(family, tensors)]
+    given = {name: repr(value) for name, value in {**family.defaults, **consts}.items()}
+    text = "\n\n\n".join(Template(part).substitute(given) for part in parts)
+    return f"import torch\n\n\n{pieces_for(text)}\n\n\n{text}\n".replace("\n\n\n\n\n\n", "\n\n\n")
+
+
+def _body(family: Family, params: set[str]) -> Iterator[str]:
+    """The family's lines, but for those about parameters the entry does not have."""
+    for line in family.body.strip("\n").split("\n"):
+        guard, mark, rest = line.partition(": ")
+        if line.startswith("?") and mark:
+            if guard[1:] in params:
+                yield rest
+        else:
+            yield line
+
+
+def _dense(kernel: Kernel, tensors: list[Operand]) -> Iterator[str]:
+    """Every input as dense float64 or int64 under its plain name."""
+    params = {param.name for param in kernel.params}
+    for tensor in tensors:
+        if not tensor.read:
+            continue
+        if tensor.piece:
+            if tensor.piece == "q":
+                yield f"{tensor.plain} = dequantized({tensor.name}, {tensor.name[:-1]}s)"
+        elif tensor.format is not None:
+            yield f"{tensor.name} = {tensor.format}({tensor.name})"
+        else:
+            kind = "long" if tensor.dtype.startswith("int") else "double"
+            yield f"{tensor.name} = {tensor.name}.{kind}()"
+        if {f"{tensor.plain}_row", f"{tensor.plain}_width"} <= params and tensor.piece in ("", "q"):
+            yield (
+                f"{tensor.plain} = part({tensor.plain}, ${tensor.plain}_unit, "
+                f"${tensor.plain}_width, {_dollars(tensor.dense)})"
+            )
+
+
+def _dollars(text: str) -> str:
+    return re.sub(r"[a-z_]\w*", r"$\g<0>", text)
+
+
+def _results(kernel: Kernel, family: Family, tensors: list[Operand]) -> Iterator[str]:
+    """Every output in its own element type, in order."""
+    made = {tensor.name for tensor in tensors if tensor.written}
+    last = family.results.split()[-1]
+    for name in family.results.split():
+        if f"{name}q" in made:
+            yield f"{name}q, {name}s, {name}z = quantized({name})"
+    if "table" in made:
+        column = "$column" if any(p.name == "column" for p in kernel.params) else "0"
+        yield f"table = placed(table, slot, {last}, {column})"
+    kinds = {"float32": "float()", "int8": "to(torch.int8)", "int32": "int()"}
+    values = [f"{t.name}.{kinds[t.dtype]}" for t in tensors if t.written]
+    yield f"return {', '.join(values)}"
+
+
+# --- inputs ---------------------------------------------------------------------------------------
+
+
+def _made(family: Family, tensors: list[Operand]) -> dict[str, str]:
+    """How each input is made that no plain random numbers will do for, by its name or names."""
+    made: dict[str, str] = {}
+    for tensor in tensors:
+        if not tensor.read:
+            continue
+        if tensor.piece == "q":
+            stem, (rows, width) = tensor.name[:-1], map(_variables, tensor.shape)
+            made[f"{stem}q, {stem}s, {stem}z"] = f"codes_of({rows}, {width})"
+        elif tensor.halves:
+            rows, width = tensor.stored
+            shape = f"({_variables(rows)}, {_variables(width)})"
+            places, most = tensor.halves
+            made[tensor.name] = f"blocks_of({shape}, {tensor.block}, {places}, {most})"
+        elif not tensor.piece and tensor.name in family.makes:
+            made[tensor.name] = family.makes[tensor.name]
+    return made
+
+
+def _variables(text: str) -> str:
+    """An extent in terms of constants and of the sizes a Workload states."""
+    return re.sub(r"[a-z_]\w*", lambda m: m[0] if m[0] in VARIABLE else f"${m[0]}", text)
+
+
+def _maker(family: Family, tensors: list[Operand]) -> list[str]:
+    made = _made(family, tensors)
+    if not made:
+        return []
+    used = "\n".join(made.values())
+    needed = [name for name in sorted(VARIABLE) if re.search(rf"(?<!\$)\b{name}\b", used)]
+    lines = [f"{name} = axes[{name!r}]" for name in needed]
+    lines += [f"{names} = {text}" for names, text in made.items()]
+    names = [name for key in made for name in key.split(", ")]
+    lines.append(f"return {{{', '.join(f'{name!r}: {name}' for name in names)}}}")
+    return [f"def {_MAKER}(axes, device):\n" + indent("\n".join(lines), "    ")]

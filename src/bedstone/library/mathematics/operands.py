@@ -1,0 +1,129 @@
+"""The tensors of a kernel as its Definition has them: how each lies in memory, read or written."""
+
+from dataclasses import dataclass, replace
+
+from bedstone.library.kernel import Kernel, Param
+from bedstone.library.mathematics.family import Family
+from bedstone.spec.dtype import FORMATS, Format
+from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam
+
+_ELEMENTS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
+             "u8": "uint8", "i32": "int32"}  # fmt: skip
+_WEIGHTS = frozenset({"w", "w0", "w1", "w2", "w3", "wg", "wu", "sg", "su", "sw"})
+_HALVES = {
+    "q8_0": ((0,), 2e-3),
+    "q4_0": ((0,), 2e-2),
+    "q4_1": ((0, 2), 1e-2),
+    "q4_k": ((0, 2), 4e-4),
+    "q6_k": ((208,), 1e-4),
+}
+"""Where the half floats of a block lie, and how large they are where values are about 0.1."""
+
+_BLOCK = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One tensor.
+
+    `name` is the parameter's, `plain` what the mathematics calls its values. `shape` is how it lies
+    in memory and `dense` its width in values. `piece` tells a quantized activation's codes (`q`),
+    scales (`s`) and sums (`z`); `format` names how a weight is stored in blocks.
+    """
+
+    name: str
+    plain: str
+    dtype: str
+    shape: tuple[str, ...]
+    dense: str
+    read: bool
+    written: bool
+    piece: str = ""
+    format: str | None = None
+
+    @property
+    def block(self) -> int:
+        """Bytes of a block of the weight."""
+        return FORMATS[self.format].block_bytes if self.format else 0  # type: ignore[index]
+
+    @property
+    def halves(self) -> tuple[tuple[int, ...], float] | None:
+        """Where a block's half floats lie, and how large they are; None where it has none."""
+        return _HALVES.get(self.format or "")
+
+    @property
+    def stored(self) -> tuple[str, str]:
+        """Rows and bytes a row of the weight."""
+        rows, width = self.shape
+        return rows, width
+
+
+def operands(kernel: Kernel, family: Family) -> list[Operand]:
+    """Every tensor, in the order of the parameters."""
+    fmt = _format(kernel)
+    names = {param.name for param in kernel.params}
+    return [
+        _operand(param, family, fmt, names)
+        for param in kernel.params
+        if not isinstance(param.type, ScalarParam)
+    ]
+
+
+def _format(kernel: Kernel) -> Format | None:
+    name = kernel.defines.get("BS_FORMAT", "").removeprefix("BS_").lower()
+    return FORMATS.get(name)  # type: ignore[call-overload,no-any-return]
+
+
+def _operand(param: Param, family: Family, fmt: Format | None, names: set[str]) -> Operand:
+    direction = "in" if isinstance(param.type, BytesParam) else param.type.direction  # type: ignore[union-attr]
+    dtype = param.type.dtype if isinstance(param.type, BufferParam) else "f32"
+    plain, piece = _plain(param.name, family)
+    shape = _shape(plain, family, names)
+    found = Operand(
+        name=param.name,
+        plain=plain,
+        dtype=_ELEMENTS[dtype],
+        shape=shape,
+        dense=shape[-1],
+        read=direction != "out" or param.name in family.over,
+        written=direction != "in",
+        piece=piece,
+    )
+    if f"{plain}_row" in names:
+        found = replace(found, shape=(shape[0], f"{plain}_row"), dense=shape[-1])
+    if fmt is not None and fmt.quantized and param.name in _WEIGHTS:
+        rows, width = found.shape
+        packed = f"{_grouped(width)}//{fmt.block}*{fmt.block_bytes}"
+        return replace(found, shape=(rows, packed), format=fmt.name)
+    if piece in ("s", "z"):
+        return replace(found, shape=(found.shape[0], f"{_grouped(found.shape[-1])}//{_BLOCK}"))
+    return found
+
+
+def _grouped(text: str) -> str:
+    return text if text.isidentifier() else f"({text})"
+
+
+def _plain(name: str, family: Family) -> tuple[str, str]:
+    """What the mathematics calls the values of a parameter, and which piece of them it is."""
+    if name in family.shapes or name in ("table", "slot"):
+        return name, ""
+    stem, piece = name[:-1], name[-1]
+    if f"{stem}x" in family.shapes and stem not in family.shapes:
+        return f"{stem}x", piece
+    if stem not in family.shapes:
+        raise KeyError(name)
+    return stem, piece
+
+
+def _shape(plain: str, family: Family, names: set[str]) -> tuple[str, ...]:
+    if plain == "table" and "table" not in family.shapes:
+        width = "pitch" if "pitch" in names else _last_width(family)
+        return ("slots", width)
+    if plain == "slot" and "slot" not in family.shapes:
+        return ("rows",)
+    return tuple(family.shapes[plain].split())
+
+
+def _last_width(family: Family) -> str:
+    return family.shapes[family.results.split()[-1]].split()[-1]

@@ -1,0 +1,1 @@
+"""Our own library as a set: Definitions of its kernels, Solutions with sources, Workloads."""

@@ -1,0 +1,204 @@
+"""The kernels that the steps of known models call, and at which sizes: Workloads of our own.
+
+A plan is made of every form of a model's step, fused and not, precise and quantized. Sizes that
+decide only how long a call takes are then made small by `scaled`, so that tests end; every size
+that decides how a kernel works stays: widths summed over, heads, experts chosen, windows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from bedstone.build.lane import Lane, target_lane
+from bedstone.build.operand import Operands
+from bedstone.build.operands import operands
+from bedstone.build.ops import Sizes
+from bedstone.build.protocol import PAGE
+from bedstone.build.request import Options, served_forms
+from bedstone.build.step import plan_step
+from bedstone.checkpoint.shapes import Shape, ShapeCheckpoint, shape_checkpoint
+from bedstone.lane.entries import entry
+from bedstone.lane.plan import RULES
+from bedstone.lane.schedule import Numerics
+from bedstone.library.kernel import Kernel, KernelSet
+from bedstone.library.mathematics import family_of
+from bedstone.spec.dtype import FORMATS, Format, FormatName
+from bedstone.spec.manifest import ScalarParam
+
+SEQUENCES = 3
+CONTEXT = 4096
+_WAYS: tuple[tuple[FormatName, Numerics], ...] = (
+    ("bf16", "precise"),
+    ("q8_0", "precise"),
+    ("q8_0", "quantized"),
+)
+HELD = tuple(
+    (fmt, Options(numerics, CONTEXT, held, SEQUENCES))
+    for fmt, numerics in _WAYS
+    for held in ((), RULES)
+)
+"""How the matrices are held, and what of the lane is held back, in the plans that are made."""
+
+_ANY_CPU = "cpu-generic"
+"""All CPU sets plan alike: they differ in code, not in contract."""
+
+MOST_ROWS = 37
+MOST_WEIGHTS = 1 << 19
+"""Values of one launch's matrices together, where fewer outputs will do."""
+
+_TILE = 32
+_SMALL: Mapping[str, int] = {
+    "rows": MOST_ROWS, "row": MOST_ROWS, "count": 1 << 14, "pages_width": 4, "window": 50,
+    "capacity": 200,
+}  # fmt: skip
+"""The most of sizes that repeat what a kernel does."""
+
+_FREE: Mapping[str, int] = {
+    "slots": 41, "vocab": 97, "stored": MOST_ROWS, "capacity": 64, "lines": SEQUENCES + 2,
+    "length": 2 * MOST_ROWS, "page": PAGE, "pages_width": 4,
+}  # fmt: skip
+"""Axes that are no parameters: rows of tables, positions of a rotation, lines of a state."""
+
+_OUTPUTS = ("n", "n0", "n1", "n2", "n3", "sn")
+
+Numbers = Mapping[str, int | float]
+
+Progress = Callable[[str, int, int], None]
+"""Told what is planned next, its number and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A kernel at some sizes: a number for each scalar parameter, and for its other axes."""
+
+    entry: str
+    numbers: tuple[tuple[str, int | float], ...]
+
+    def sizes(self) -> dict[str, int | float]:
+        """The numbers by name."""
+        return dict(self.numbers)
+
+
+def planned_calls(shape: Shape, options: Options, lane: Lane) -> Iterator[Called]:
+    """What every form of a model's step calls, as it is planned."""
+    pages = -(-CONTEXT // PAGE)
+    for form in served_forms(options):
+        schedule = plan_step(shape, form, options, lane).schedule
+        sizes = Sizes(schedule.rows, None, PAGE, pages, None)
+        for step in schedule.steps:
+            yield _called(lane.kernels.kernels[entry(step.launch)], operands(step.launch), sizes)
+
+
+def _called(kernel: Kernel, given: Operands, sizes: Sizes) -> Called:
+    values: dict[str, int | float] = {}
+    for param in kernel.params:
+        number = sizes.number(given[param.name]) if isinstance(param.type, ScalarParam) else None
+        if isinstance(number, (int, float)):
+            values[param.name] = number
+    return Called(kernel.entry, tuple(sorted(values.items())))
+
+
+def shallow(shape: ShapeCheckpoint) -> ShapeCheckpoint:
+    """The model cut off where its layers, and what follows on each, begin to repeat."""
+    config = shape.config
+    sparse = () if config.mixture is None else config.mixture.layers
+    kinds = [(config.kind(layer), layer in sparse) for layer in range(config.layers)]
+    pairs = list(pairwise(kinds))
+    last = max((pairs.index(pair) for pair in set(pairs)), default=0)
+    layers = min(config.layers, last + 3)
+    mixture = config.mixture
+    if mixture is not None:
+        mixture = replace(mixture, layers=tuple(at for at in mixture.layers if at < layers))
+    cut = replace(config, layers=layers, layer_kinds=config.layer_kinds[:layers], mixture=mixture)
+    return replace(shape, config=cut)
+
+
+# --- small sizes ----------------------------------------------------------------------------------
+
+
+def scaled(called: Called, kernel: Kernel) -> Called:
+    """The same call with less of what only repeats: rows, outputs, matrices, positions."""
+    numbers = dict(called.numbers)
+    free = {n: v for n, v in _FREE.items() if n not in numbers}
+    small = {n: min(v, _SMALL.get(n, v)) for n, v in numbers.items()}
+    small["stack"] = int(small.get("chosen", 1)) + 3
+    if any(p.name in ("w", "w0", "wg") for p in kernel.params):
+        most = _most_outputs(small, kernel)
+        small |= {n: _fewer(int(small[n]), most) for n in _OUTPUTS if n in small}
+    return Called(called.entry, tuple(sorted({**free, **small}.items())))
+
+
+def _most_outputs(numbers: Numbers, kernel: Kernel) -> int:
+    """Outputs of one matrix: what all of a launch may hold, over their number and width."""
+    matrices = sum(p.name in ("w", "w0", "w1", "w2", "w3", "wg", "wu") for p in kernel.params)
+    stack = int(numbers["stack"]) if kernel.entry.startswith("x") else int(numbers.get("heads", 1))
+    return int(MOST_WEIGHTS // (matrices * stack * int(numbers.get("k", 1))))
+
+
+def _fewer(outputs: int, most: int) -> int:
+    """At most `most` outputs but two tiles at least, and what was beyond whole tiles before."""
+    if outputs <= max(most, 2 * _TILE):
+        return outputs
+    return max(most // _TILE, 2) * _TILE + outputs % _TILE
+
+
+# --- every format ---------------------------------------------------------------------------------
+
+
+def in_every_format(called: Called, kernel: Kernel, kernels: KernelSet) -> Iterator[Called]:
+    """The call with matrices held in each format that its widths allow; itself without matrices."""
+    own = format_of(kernel)
+    if own is None:
+        yield called
+        return
+    for fmt in FORMATS.values():
+        name = in_format(kernel.entry, own, fmt)
+        if kernels.get(name) is not None and _whole(called, kernel, fmt):
+            yield Called(name, called.numbers)
+
+
+def format_of(kernel: Kernel) -> Format | None:
+    """The format that a kernel is compiled for."""
+    name = kernel.defines.get("BS_FORMAT", "").removeprefix("BS_").lower()
+    return FORMATS.get(name)  # type: ignore[call-overload,no-any-return]
+
+
+def in_format(name: str, own: Format, other: Format) -> str:
+    """An entry's name with another format in it."""
+    return f"{name}_".replace(f"_{own.name}_", f"_{other.name}_", 1)[:-1]
+
+
+def _whole(called: Called, kernel: Kernel, fmt: Format) -> bool:
+    """Whether rows of the matrices are whole blocks."""
+    numbers = called.sizes()
+    across = "n" if "hlinear_t" in kernel.entry else "k" if "k" in numbers else "width"
+    widths = [numbers[name] for name in (across, "sn") if name in numbers]
+    down = "xdown_s" in kernel.entry
+    return all(int(width) % fmt.block == 0 for width in (widths if down else widths[:1]))
+
+
+def planned_in_every_way(
+    names: Sequence[str], kernels: KernelSet, progress: Progress = lambda _name, _done, _total: None
+) -> Iterator[Called]:
+    """Every distinct call of these models' steps, small, in every format."""
+    seen: set[Called] = set()
+    ways = [(name, fmt, options) for name in names for fmt, options in HELD]
+    for at, (name, fmt, options) in enumerate(ways):
+        progress(name, at + 1, len(ways))
+        shape = shallow(shape_checkpoint(name, fmt))
+        lane = target_lane(_ANY_CPU, options.numerics)
+        lane = lane.unfused if options.held else lane
+        for planned in dict.fromkeys(planned_calls(shape, options, lane)):
+            kernel = kernels.kernels[planned.entry]
+            found = set(in_every_format(scaled(planned, kernel), kernel, kernels))
+            yield from sorted(found - seen, key=lambda call: call.entry)
+            seen |= found
+
+
+def untouched(calls: Iterable[Called], kernels: KernelSet) -> Iterator[Called]:
+    """The entries that no plan calls, at the small sizes of their mathematics."""
+    called = {call.entry for call in calls}
+    for name in kernels.kernels:
+        if name not in called:
+            family = family_of(name)
+            yield Called(name, tuple(sorted({**family.defaults, **family.sizes}.items())))

@@ -1,0 +1,115 @@
+"""A kernel of a hardware set as a Solution: its sources, and how it is called."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bedstone.errors import KernelError
+from bedstone.library.kernel import Extent, Kernel, Param, Shared
+from bedstone.prove.sandbox.native import CALL, LANGUAGE
+from bedstone.spec.axes import bindings
+from bedstone.spec.definition import Definition
+from bedstone.spec.manifest import ScalarParam
+from bedstone.spec.solution import BuildSpec, Solution, SourceFile
+from bedstone.target.sources import Sources
+
+AUTHOR = "bedstone"
+
+_INCLUDE = re.compile(r"^\s*#include <([\w./]+)>", re.MULTILINE)
+
+Numbers = Mapping[str, int | float]
+
+
+def kernel_solution(
+    kernel: Kernel, definition: Definition, numbers: Numbers, sources: Sources
+) -> Solution:
+    """A kernel as a hardware set has it.
+
+    Args:
+        kernel: Of the catalog.
+        definition: What it computes at its sizes.
+        numbers: A number for each scalar parameter that no tensor tells.
+        sources: The set's files.
+
+    Returns:
+        A Solution named after the entry and the set, with every header its source includes.
+    """
+    calling = json.dumps(_calling(kernel, definition, numbers), indent=2) + "\n"
+    name = sources.hardware.name
+    return Solution(
+        name=f"{kernel.entry}.{name}",
+        definition=definition.name,
+        author=AUTHOR,
+        spec=BuildSpec(
+            languages=(LANGUAGE,),
+            target_hardware=(name,),
+            entry_point=f"{kernel.source}::{kernel.entry}",
+            options={"cflags": (*sources.flags, *_defines(kernel))},
+        ),
+        sources=(*_files(kernel.source, sources), SourceFile(CALL, calling)),
+        description=f"The kernel `{kernel.entry}` of hardware set `{name}`.",
+    )
+
+
+def _defines(kernel: Kernel) -> list[str]:
+    return [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
+
+
+def _files(source: str, sources: Sources) -> Iterator[SourceFile]:
+    """The source and, in the order they are met, the headers below it."""
+    waiting: list[tuple[str, Path]] = [(source, sources.source(source))]
+    seen = set()
+    while waiting:
+        name, path = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        text = path.read_text(encoding="utf-8")
+        yield SourceFile(name, text)
+        waiting += [(header, found) for header, found in _headers(text, sources)]
+
+
+def _headers(text: str, sources: Sources) -> Iterator[tuple[str, Path]]:
+    """The set's own files among those a text includes; the compiler has the others."""
+    for header in _INCLUDE.findall(text):
+        found = next((f / header for f in sources.folders if (f / header).is_file()), None)
+        if found is not None:
+            yield header, found
+
+
+def _calling(kernel: Kernel, definition: Definition, numbers: Numbers) -> dict[str, Any]:
+    own = [name for name in definition.outputs if name not in definition.in_place]
+    at = {param.name: index for index, param in enumerate(kernel.params)}
+    told = bindings(definition)
+    return {
+        "types": kernel.abi,
+        "tensors": [*definition.inputs, *own],
+        "parameters": [_parameter(param, told, numbers) for param in kernel.params],
+        "grid": [_extent(extent, at) for extent in kernel.grid],
+        "shared": _shared(kernel.shared, at),
+    }
+
+
+def _parameter(
+    param: Param, told: Mapping[str, tuple[str, int]], numbers: Numbers
+) -> dict[str, Any]:
+    if not isinstance(param.type, ScalarParam):
+        return {"tensor": param.name}
+    kind = param.type.type
+    if param.name in told:
+        return {kind: list(told[param.name])}
+    if param.name not in numbers:
+        raise KernelError(f"nothing tells the parameter `{param.name}`")
+    return {kind: numbers[param.name]}
+
+
+def _extent(extent: Extent, at: Mapping[str, int]) -> int | list[int]:
+    return extent.times if extent.param is None else [at[extent.param], extent.per, extent.times]
+
+
+def _shared(shared: Shared | None, at: Mapping[str, int]) -> list[Any]:
+    if shared is None:
+        return [0, []]
+    return [shared.bytes, [[at[name], each] for name, each in shared.per]]

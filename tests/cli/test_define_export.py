@@ -1,0 +1,50 @@
+"""`bedstone define export`: our kernels as a set that check and bench take."""
+
+import json
+
+import pytest
+
+from bedstone.prove.trace_set import read_trace_set
+from bedstone.target.cpu import read_features, runnable
+from bedstone.target.hardware import read_sets
+from command_line import bedstone
+
+ONE = ("--config", "smollm2-135m", "--kernel", "add_norm")
+SETS = runnable(read_sets(), read_features())
+
+
+def test_every_set_this_machine_runs_has_a_solution(tmp_path):
+    ended = bedstone("define", "export", tmp_path / "set", *ONE)
+    assert ended.code == 0, ended.err
+    read = read_trace_set(tmp_path / "set")
+    (name,) = read.definitions
+    assert name.startswith("add_norm_width576_")
+    assert {s.spec.target_hardware for s in read.solutions[name]} == {(s,) for s in SETS}
+    assert [dict(on.axes) for on in read.workloads[name]] == [
+        {"rows": 1},
+        {"rows": 37},
+        {"rows": 3},
+    ]
+    assert ended.out == f"1 definition, {len(SETS)} solutions, 3 workloads\n"
+    assert bedstone("define", "check", tmp_path / "set", "--no-hints").out.endswith(", 0 refused\n")
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path):
+    (tmp_path / "mine").write_text("")
+    ended = bedstone("define", "export", tmp_path, *ONE)
+    assert ended.code != 0
+    assert "expected an empty folder" in ended.err
+
+
+@pytest.mark.slow
+def test_bench_runs_what_was_exported(tmp_path, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "set"
+    bedstone("define", "export", folder, *ONE, "--target", "cpu-generic", "--json")
+    ended = bedstone("define", "bench", folder, "--trials", 2, "--warmup", 1, "--iterations", 5,
+                     "--warm", "--json")  # fmt: skip
+    assert ended.code == 0, ended.out
+    traces = json.loads(ended.out)["traces"]
+    assert [t["evaluation"]["status"] for t in traces] == ["PASSED"] * 3
+    assert {t["solution"] for t in traces} == {"add_norm.cpu-generic"}
+    assert list((tmp_path / "cache" / "solutions").glob("*.so"))

@@ -1,0 +1,149 @@
+"""What kernels compute: every entry has its mathematics, and its pieces agree with others' code."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from gguf import GGMLQuantizationType
+from gguf.quants import dequantize
+
+from bedstone.errors import DefinitionError
+from bedstone.library.catalog import cpu_kernels
+from bedstone.library.mathematics import define, family_of
+from bedstone.library.mathematics.pieces import PIECES, pieces_for
+from bedstone.oracle import arithmetic
+from bedstone.prove.inputs.workload import Inputs
+from bedstone.prove.reference import Reference
+from bedstone.spec.dialect.emit_definition import emit_definition
+from bedstone.spec.dialect.parse_definition import parse_definition
+from bedstone.spec.workload import Workload
+
+KERNELS = cpu_kernels().kernels
+QUANTIZED = ("q8_0", "q4_0", "q4_1", "q4_k", "q6_k")
+
+
+def small(entry, **changes):
+    family = family_of(entry)
+    return define(KERNELS[entry], {**family.sizes, **changes})
+
+
+def test_every_kernel_has_a_definition_that_is_read_back_the_same():
+    names = set()
+    for entry in KERNELS:
+        made = small(entry)
+        reading = parse_definition(emit_definition(made).value)
+        assert reading.findings == (), entry
+        assert reading.value == made
+        names.add(made.name)
+    assert len(names) == len(KERNELS)
+
+
+def test_a_definition_names_every_tensor_of_its_kernel():
+    for entry, kernel in KERNELS.items():
+        made = small(entry)
+        buffers = {
+            p.name for p in kernel.params if "buffer" in str(p.type) or "state" in str(p.type)
+        }
+        pieces = {p.name for p in kernel.params if "bytes" in str(p.type)}
+        assert buffers | pieces == made.inputs.keys() | made.outputs.keys(), entry
+
+
+def test_constants_tell_definitions_apart():
+    one, other = small("norm", eps=1e-5), small("norm", eps=1e-6)
+    assert one.name != other.name
+    assert "1e-05" in one.reference
+    assert small("norm", eps=1e-5, unrelated=3).name == one.name
+
+
+@pytest.mark.parametrize(
+    ("entry", "sizes", "message"),
+    [
+        ("norm", {"width": 64}, "`norm` is not told `unit`"),
+        ("attention", {}, "`attention` is not told"),
+    ],
+)
+def test_a_size_that_is_missing_is_named(entry, sizes, message):
+    with pytest.raises(DefinitionError, match=message):
+        define(KERNELS[entry], sizes)
+
+
+def test_an_unknown_entry_has_no_mathematics():
+    with pytest.raises(DefinitionError, match="nobody says what the kernel `warp` computes"):
+        family_of("warp")
+
+
+def test_the_longest_name_decides():
+    assert family_of("add_norm_pre_fq") is family_of("add_norm_pre")
+    assert family_of("add_norm_fq") is family_of("add_norm")
+    assert family_of("add_norm") is not family_of("add")
+    assert family_of("xglu_sg_q_q4_0_fq") is family_of("xglu_sg")
+
+
+# --- pieces ---------------------------------------------------------------------------------------
+
+
+def piece(name):
+    scope = {"torch": torch}
+    exec(pieces_for(f"{name}("), scope)  # noqa: S102  (the text under test)
+    return scope[name]
+
+
+def test_every_piece_is_used_and_a_reference_holds_those_it_needs_only():
+    used = set()
+    for entry in KERNELS:
+        reference = small(entry).reference
+        own = set(re.findall(r"^def (\w+)\(", reference, re.MULTILINE)) - {"run", "inputs"}
+        assert own <= PIECES.keys()
+        for name in own:
+            assert len(re.findall(rf"\b{name}\(", reference)) > 1, (entry, name)
+        used |= own
+    assert used == PIECES.keys()
+
+
+@pytest.mark.parametrize("fmt", QUANTIZED)
+def test_a_format_is_decoded_as_by_gguf(fmt):
+    of = small(f"embed_{fmt}")
+    w = Inputs(of, Workload({"rows": 2}, {}, "w")).trial(0, 0)["w"]
+    expected = dequantize(w.numpy(), GGMLQuantizationType[fmt.upper()])
+    found = piece(fmt)(w).numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+    assert 0.01 < np.abs(found).mean() < 1
+
+
+@pytest.mark.parametrize("name", ["silu", "gelu_tanh", "sigmoid", "softplus"])
+def test_activations_agree_with_the_oracle(name):
+    x = torch.randn(100, dtype=torch.float64) * 4
+    np.testing.assert_allclose(piece(name)(x), arithmetic.ACTIVATIONS[name](x.numpy()), 1e-5, 1e-12)
+
+
+def test_equal_values_are_chosen_in_order():
+    x = torch.tensor([[0.5, 1.0, 1.0, 0.5]])
+    assert piece("best")(x, 3).tolist() == [[1, 2, 0]]
+
+
+def test_a_row_without_a_slot_goes_nowhere():
+    table = torch.zeros(3, 4)
+    slot, rows = torch.tensor([2, -1]), torch.ones(2, 2)
+    assert piece("placed")(table, slot, rows, 1).tolist() == [[0] * 4, [0] * 4, [0, 1, 1, 0]]
+
+
+def test_halves_round_away_from_zero():
+    x = torch.zeros(1, 32)
+    x[0, :4] = torch.tensor([127.0, 2.5, -2.5, 0.4])
+    codes, scales, sums = piece("quantized")(x)
+    assert codes[0, :4].tolist() == [127, 3, -3, 0]
+    assert (scales.tolist(), sums.tolist()) == ([[1.0]], [[127.0]])
+
+
+def test_a_sequence_that_begins_forgets_what_its_line_held():
+    of = small("conv", act=0, unit=0)
+    sizes = {"rows": 6, "seqs": 2}
+    values = Inputs(of, Workload(sizes, {}, "w")).trial(0, 0)
+    fresh = values | {"position": torch.arange(6, dtype=torch.int32) % 3}
+    other = fresh | {"ring": values["ring"] + 1}
+    axes = Inputs(of, Workload(sizes, {}, "w")).values
+    one, two = (Reference(of).run(v, axes, 0) for v in (fresh, other))
+    assert torch.equal(one["y"], two["y"])
+    later = other | {"position": fresh["position"] + 1}
+    assert not torch.equal(Reference(of).run(later, axes, 0)["y"], one["y"])
