@@ -156,6 +156,34 @@ def test_each_fill_of_a_call(fill):
     assert values.itemsize == (4 if dtype == "f32" else 8)
 
 
+SEVERAL = (Feed([40], 6, Lease((5, 0, 3), 4)), Feed([41], 9, Lease((2, 1, 4), 4, slot=2)))
+
+
+@pytest.mark.parametrize("fill", FILLS)
+def test_each_fill_of_a_call_of_several_sequences(fill):
+    """A row of each: one value after the other, but for what counts them all."""
+    dtype = "f32" if fill in {"temperature", "top_p", "min_p"} else "i32"
+    role = Role("b", fill, dtype, None if fill in {"cu_seqlens", "blocks"} else "groups", 4)
+    if fill in {"cu_seqlens", "blocks"}:
+        with pytest.raises(CallerError, match="`b` is filled for one sequence, not 2"):
+            list(call_inputs([role], *SEVERAL))
+        return
+    ((_, values),) = call_inputs([role], *SEVERAL)
+    each = [next(call_inputs([role], feed))[1].tolist() for feed in SEVERAL]
+    assert values.tolist() == each[0] + each[1]
+    assert len(values) == 2
+
+
+def test_tables_have_a_row_or_a_column_for_each_sequence():
+    leases = [feed.lease for feed in SEVERAL]
+    paged = protocol([PageTable("t", "kv", 4, 4)], lines=[LineTable("l", "rec", 8, 3, 2, "groups")])
+    tables = dict(table_inputs(paged, *leases))
+    assert tables["t"].tolist() == [5, 0, 3, 5, 2, 1, 4, 2]
+    assert tables["l"][:, :, 0].tolist() == [[3, 6, 0], [4, 7, 1]]
+    with pytest.raises(CallerError, match="`l` has no columns for 4 sequences"):
+        dict(table_inputs(paged, *leases, *leases))
+
+
 def test_a_token_for_each_sequence_is_its_first():
     feed = Feed([40, 41], 0, Lease((0,), 4))
     ((_, values),) = call_inputs([Role("b", "token", "i32", "groups", 4)], feed)

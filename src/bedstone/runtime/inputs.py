@@ -50,6 +50,9 @@ _FILLED: Mapping[Fill, Callable[[Role, Feed], Values]] = {
     "seed": lambda *_: [0],
 }
 
+_OF_ONE: tuple[Fill, ...] = ("cu_seqlens", "blocks")
+"""What one sequence fills is not the front of what several fill."""
+
 
 def input_roles(protocol: Protocol, shape: Shape) -> tuple[Role, ...]:
     """The fills that a program reads.
@@ -71,7 +74,7 @@ def call_inputs(roles: Sequence[Role], *feeds: Feed) -> Iterator[tuple[str, NDAr
     that only a call of a single sequence fills.
     """
     for role in roles:
-        if role.over is None and len(feeds) > 1:
+        if role.fill in _OF_ONE and len(feeds) > 1:
             raise CallerError(f"input `{role.buffer}` is filled for one sequence, not {len(feeds)}")
         values = [value for feed in feeds for value in _FILLED[role.fill](role, feed)]
         yield role.buffer, _array(role, values)
