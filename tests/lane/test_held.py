@@ -29,7 +29,7 @@ from lane_zoo import SHALLOW, ZOO
 FORMS = ("decode", "chunk", "batch")
 NUMERICS = ("precise", "quantized")
 RANDOM = 34
-"""Subsets at random for each form and numerics of a family: over 200 a family."""
+"""Subsets at random, none twice, for each form and numerics of a family: over 200 a family."""
 
 
 PAIRS = 40
@@ -59,8 +59,10 @@ def subsets(family: str, form: str, numerics: str) -> Iterator[tuple[str, ...]]:
             yield (step,)
             yield tuple(other for other in steps if other != step)
     rng = np.random.default_rng([len(family), len(form), len(numerics)])
-    for _ in range(RANDOM):
-        yield tuple(step for step in steps if rng.random() < 0.5)
+    drawn: dict[tuple[str, ...], None] = {}
+    while len(drawn) < RANDOM:
+        drawn[tuple(step for step in steps if rng.random() < 0.5)] = None
+    yield from drawn
 
 
 def assert_agree(family: str, form: str, numerics: Any, subsets: Iterable[tuple[str, ...]]) -> None:
