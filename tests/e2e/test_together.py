@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
-from bedstone.errors import CallerError, CapacityError
+from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.load import load
 from bedstone.runtime.session import Session
 from bedstone.runtime.together import Together
@@ -79,6 +80,21 @@ def test_what_does_not_fit_is_said(session, package, cache):
         pytest.raises(CapacityError, match="3 sequences: the session holds 2 pages"),
     ):
         told(small, PROMPTS[:3], 3)
+
+
+def test_c30_a_step_without_finite_logits_ends_it(session, monkeypatch):
+    """One flag serves the whole step: it says that a sequence failed, not which."""
+    repeat = session.repeat
+
+    def failing(program, times, collect, **given):
+        tokens, error = repeat(program, times, collect, **given)
+        return tokens, np.ones_like(error)
+
+    going = session.generate_together(PROMPTS[:2], 9)
+    assert [index for index, _ in (next(going), next(going))] == [0, 1]
+    monkeypatch.setattr(session, "repeat", failing)
+    with pytest.raises(DeviceError, match=r"non-finite logits.*`error` to 1 for one of 2 seq"):
+        next(going)
 
 
 def test_another_generation_ends_it(session):
