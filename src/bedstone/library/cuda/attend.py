@@ -44,9 +44,10 @@ def _one(depth: int) -> Shared:
 
 def _many(depth: int, entry: str) -> Geometry:
     """A block is 128 rows of a head; two tiles of keys and values lie in shared memory."""
+    # the warpgroups' operands begin at multiples of 1,024
     tile = 32 if depth > 128 else 64
     grid = (Extent("rows", 128), Extent("heads"))
-    shared = Shared(2 * 2 * tile * depth * 2)
+    shared = Shared(1024 + 2 * 2 * tile * depth * 2)
     return Geometry(_BLOCK, grid, shared, None, f"attention_many_{depth}.cu", entry)
 
 

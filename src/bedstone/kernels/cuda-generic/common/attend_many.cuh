@@ -3,12 +3,7 @@
 // A block is 128 rows of one head, a warp 16 of them. Keys and values go by in tiles of positions, the
 // next on its way while one is multiplied; weights are bfloat16, sums and the softmax float32.
 #pragma once
-#include "attention.cuh"
-#include "mma.cuh"
-
-#define ROWS 128                        // of a block
-#define TILE (DEPTH > 128 ? 32 : 64)    // positions, fewer where a row's values fill the registers
-#define LOG2_E 1.44269504f
+#include "attend_rows.cuh"
 
 // A tile in shared memory: rows of D values in pieces of 16 bytes, turned about so that eight rows of
 // one column of pieces lie in different banks.
@@ -21,15 +16,6 @@ struct Tile {
         return address + (row * PIECES + (piece ^ row % 8)) * 16;
     }
 };
-
-static __device__ __forceinline__ void copy_16(u32 to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-}
-static __device__ __forceinline__ void copies_end() { asm volatile("cp.async.commit_group;"); }
-template <int LEFT>
-static __device__ __forceinline__ void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
 
 static __device__ __forceinline__ void load_matrices(u32 address, u32 (&m)[4]) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -57,79 +43,8 @@ static __device__ __forceinline__ void fetch_tile(const Attention<bf16> &a, int 
     }
 }
 
-// The two rows of a warp that a thread has values of: g and g + 8.
-struct RowPair {
-    int row[2];
-    Span span[2];
-
-    __device__ __forceinline__ bool see_all(int from) const {
-        int first = max(span[0].first, span[1].first), last = min(span[0].last, span[1].last);
-        return __all_sync(BS_FULL, first <= from && last >= from + TILE - 1);
-    }
-    __device__ __forceinline__ bool see_any(int from) const {
-        int first = min(span[0].first, span[1].first), last = max(span[0].last, span[1].last);
-        return __any_sync(BS_FULL, first < from + TILE && last >= from);
-    }
-};
-
-static __device__ __forceinline__ RowPair rows_of_thread(const Attention<bf16> &a, int first, int rows) {
-    RowPair pair;
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        int row = first + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + 8 * i;
-        pair.row[i] = row < rows ? row : -1;
-        pair.span[i] = span_of(row < rows ? a.position[row] : -1, a.window);
-    }
-    return pair;
-}
-
-// The positions that any of a block's rows sees.
-static __device__ __forceinline__ Span span_of_block(const RowPair &pair) {
-    __shared__ int firsts[ATTEND_WARPS], lasts[ATTEND_WARPS];
-    int first = 0x7fffffff, last = -1;
-#pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (pair.span[i].last >= 0) {
-            first = min(first, pair.span[i].first);
-            last = max(last, pair.span[i].last);
-        }
-    firsts[threadIdx.x / 32] = __reduce_min_sync(BS_FULL, first);
-    lasts[threadIdx.x / 32] = __reduce_max_sync(BS_FULL, last);
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < ATTEND_WARPS; i++) {
-        first = min(first, firsts[i]);
-        last = max(last, lasts[i]);
-    }
-    return Span{first, last};
-}
-
 template <int D>
-struct Queries {
-    u32 at[D / 16][4];
-
-    __device__ __forceinline__ void read(const Attention<bf16> &a, int head, const RowPair &pair) {
-#pragma unroll
-        for (int s = 0; s < D / 16; s++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                int row = pair.row[i % 2], d = 16 * s + i / 2 * 8 + threadIdx.x % 4 * 2;
-                float2 q = make_float2(0.0f, 0.0f);
-                if (row >= 0) q = *(const float2 *)(a.q + ((i64)row * a.heads + head) * D + d);
-                at[s][i] = pack_bf16(q.x, q.y);
-            }
-    }
-};
-
-// Of each row pair: values in sums [d / 8], and the running maximum and sum.
-template <int D>
-struct Outputs {
-    float acc[D / 8][4];
-    float top[2], sum[2];
-};
-
-template <int D>
-static __device__ __forceinline__ void multiply_keys(const Queries<D> &q, Tile<D> keys, float (&score)[TILE / 8][4]) {
+static __device__ __forceinline__ void multiply_keys(const Queries<D> &q, Tile<D> keys, float (&score)[TILE / 2]) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int s = 0; s < D / 16; s += 2)
@@ -137,76 +52,24 @@ static __device__ __forceinline__ void multiply_keys(const Queries<D> &q, Tile<D
         for (int n = 0; n < TILE / 8; n++) {
             u32 k[4];
             load_matrices(keys.at(8 * n + lane % 8, 2 * s + lane / 8), k);
-            mma_16x8x16(score[n], q.at[s], k[0], k[1]);
-            mma_16x8x16(score[n], q.at[s + 1], k[2], k[3]);
+            mma_16x8x16(score + 4 * n, q.at[s], k[0], k[1]);
+            mma_16x8x16(score + 4 * n, q.at[s + 1], k[2], k[3]);
         }
-}
-
-// Scores in units of log2; those of unseen positions -inf.
-template <bool MASKED>
-static __device__ __forceinline__ void scale_scores(const Attention<bf16> &a, const RowPair &pair, int from,
-                                                    float (&score)[TILE / 8][4]) {
-    float by = a.scale * LOG2_E;
-#pragma unroll
-    for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (a.softcap > 0.0f) score[n][i] = a.capped(score[n][i]) * LOG2_E;
-            else score[n][i] *= by;
-            if (!MASKED) continue;
-            int t = from + 8 * n + threadIdx.x % 4 * 2 + i % 2;
-            if (!pair.span[i / 2].has(t)) score[n][i] = -BS_INFINITY;
-        }
-}
-
-static __device__ __forceinline__ float of_quad_max(float x) {
-    x = fmaxf(x, __shfl_xor_sync(BS_FULL, x, 1));
-    return fmaxf(x, __shfl_xor_sync(BS_FULL, x, 2));
-}
-
-// Scores to weights; what was summed shrinks to the new maximum.
-template <int D>
-static __device__ __forceinline__ void soften(float (&score)[TILE / 8][4], Outputs<D> &out) {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        float top = out.top[r];
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n++) top = fmaxf(top, fmaxf(score[n][2 * r], score[n][2 * r + 1]));
-        top = of_quad_max(top);
-        // a row that has seen nothing yet has nothing to shrink, and its scores are all -inf
-        float base = top == -BS_INFINITY ? 0.0f : top;
-        float by = exp2_fast(out.top[r] - base), sum = 0.0f;
-#pragma unroll
-        for (int n = 0; n < TILE / 8; n++)
-#pragma unroll
-            for (int i = 2 * r; i < 2 * r + 2; i++) {
-                score[n][i] = exp2_fast(score[n][i] - base);
-                sum += score[n][i];
-            }
-        out.top[r] = top;
-        out.sum[r] = fmaf(out.sum[r], by, sum);
-#pragma unroll
-        for (int n = 0; n < D / 8; n++) {
-            out.acc[n][2 * r] *= by;
-            out.acc[n][2 * r + 1] *= by;
-        }
-    }
 }
 
 template <int D>
-static __device__ __forceinline__ void add_values(const float (&weight)[TILE / 8][4], Tile<D> values, Outputs<D> &out) {
+static __device__ __forceinline__ void add_values(const float (&weight)[TILE / 2], Tile<D> values, Outputs<D> &out) {
     int lane = threadIdx.x % 32;
 #pragma unroll
     for (int s = 0; s < TILE / 16; s++) {
-        const u32 w[4] = {pack_bf16(weight[2 * s][0], weight[2 * s][1]), pack_bf16(weight[2 * s][2], weight[2 * s][3]),
-                          pack_bf16(weight[2 * s + 1][0], weight[2 * s + 1][1]),
-                          pack_bf16(weight[2 * s + 1][2], weight[2 * s + 1][3])};
+        u32 w[4];
+        code_weights(weight + 8 * s, w);
 #pragma unroll
         for (int n = 0; n < D / 8; n += 2) {
             u32 v[4];
             load_transposed(values.at(16 * s + lane % 16, n + lane / 16), v);
-            mma_16x8x16(out.acc[n], w, v[0], v[1]);
-            mma_16x8x16(out.acc[n + 1], w, v[2], v[3]);
+            mma_16x8x16(out.acc + 4 * n, w, v[0], v[1]);
+            mma_16x8x16(out.acc + 4 * n + 4, w, v[2], v[3]);
         }
     }
 }
@@ -215,29 +78,14 @@ template <int D>
 static __device__ __forceinline__ void attend_tile(const Attention<bf16> &a, const Queries<D> &q, const RowPair &pair,
                                                    int from, Tile<D> keys, Tile<D> values, Outputs<D> &out) {
     if (!pair.see_any(from)) return;
-    float score[TILE / 8][4] = {};
+    float score[TILE / 2] = {};
     multiply_keys(q, keys, score);
     if (pair.see_all(from)) scale_scores<false>(a, pair, from, score);
     else scale_scores<true>(a, pair, from, score);
-    soften(score, out);
+    float by[2];
+    soften(score, out, by);
+    shrink(out, by);
     add_values(score, values, out);
-}
-
-template <int D>
-static __device__ __forceinline__ void finish_rows(const Attention<bf16> &a, int head, const RowPair &pair,
-                                                   const Outputs<D> &out) {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        float sum = out.sum[r] + __shfl_xor_sync(BS_FULL, out.sum[r], 1);
-        sum += __shfl_xor_sync(BS_FULL, sum, 2);
-        if (pair.row[r] < 0) continue;
-        // a row before the first position sees nothing: its sum is empty, its output zero
-        float by = pair.span[r].last < 0 ? 0.0f : 1.0f / sum;
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-            a.finish(pair.row[r], head, 8 * n + threadIdx.x % 4 * 2,
-                     Pack<2>{{out.acc[n][2 * r] * by, out.acc[n][2 * r + 1] * by}});
-    }
 }
 
 // Rows [first, first + ROWS) of head `blockIdx.y`.

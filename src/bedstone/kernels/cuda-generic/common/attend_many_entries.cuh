@@ -1,8 +1,7 @@
 // attention, attention_gate of many rows of one sequence, keys and values being DEPTH bfloat16. A block
-// is 128 rows of a head, those that see most first.
+// is ROWS rows of a head, those that see most first. A source includes what attends them before this.
 #pragma once
 #include "attend_entry.cuh"
-#include "attend_many.cuh"
 
 #define BLOCK(rows) attend_many<DEPTH>(a, (int)(gridDim.x - 1 - blockIdx.x) * ROWS, rows)
 

@@ -2,4 +2,5 @@
 #define DEPTH 64
 #undef BS_CACHE
 #define BS_CACHE bf16
+#include "attend_many.cuh"
 #include "attend_many_entries.cuh"

@@ -5,8 +5,8 @@
 #pragma once
 #include "abi.cuh"
 
-// a[0], a[2]: row g, depths 2t, 2t + 1 and 2t + 8, 2t + 9; a[1], a[3]: row g + 8. b0, b1: those depths.
-static __device__ __forceinline__ void mma_16x8x16(float (&sum)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+// Adds to four sums. a[0], a[2]: row g, depths 2t, 2t + 1 and 2t + 8, 2t + 9; a[1], a[3]: row g + 8. b0, b1: those depths.
+static __device__ __forceinline__ void mma_16x8x16(float *sum, const u32 (&a)[4], u32 b0, u32 b1) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
