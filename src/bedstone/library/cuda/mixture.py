@@ -74,11 +74,11 @@ def _codes(fmt: FormatName) -> Iterator[tuple[str, Geometry]]:
     """Entries of one format that read coded activations."""
     for ending in ("", "_b"):
         yield f"route_q_{fmt}{ending}", _ROUTE_CODED
-    yield f"xlinear_q_{fmt}", _GROUPED
+    yield f"xlinear_q_{fmt}", replace(_GROUPED, only="xlinear")
     for family in ("", "_s", "_sg"):
-        yield f"xdown{family}_q_{fmt}", _GROUPED_SUMS
+        yield f"xdown{family}_q_{fmt}", replace(_GROUPED_SUMS, only=f"xdown{family}")
         for out in ("", "_q", "_fq"):
-            yield f"xglu{family}_q_{fmt}{out}", _GROUPED
+            yield f"xglu{family}_q_{fmt}{out}", replace(_GROUPED, only=f"xglu{family}")
     for out in ("", "_q", "_fq"):
         yield f"hlinear_q_{fmt}{out}", _HEADS_CODED
 
@@ -87,11 +87,12 @@ def _floats(fmt: FormatName) -> Iterator[tuple[str, Geometry]]:
     """Entries of one format that read float activations."""
     for ending in ("", "_b"):
         yield f"route_{fmt}{ending}", _ROUTE
-    yield f"xlinear_{fmt}", _EACH_CHOICE
+    yield f"xlinear_{fmt}", replace(_EACH_CHOICE, only="xlinear")
+    sums = _sums(2 if FORMATS[fmt].quantized else 4)
     for family in ("", "_s", "_sg"):
-        yield f"xdown{family}_{fmt}", _sums(2 if FORMATS[fmt].quantized else 4)
+        yield f"xdown{family}_{fmt}", replace(sums, only=f"xdown{family}")
         for out in ("", "_q", "_fq"):
-            yield f"xglu{family}_{fmt}{out}", _EACH_CHOICE
+            yield f"xglu{family}_{fmt}{out}", replace(_EACH_CHOICE, only=f"xglu{family}")
     for out in ("", "_q", "_fq"):
         yield f"hlinear_{fmt}{out}", _HEADS
     yield f"hlinear_t_{fmt}", _TRANSPOSED

@@ -3,6 +3,7 @@
 #define WARPS 8
 #include "act.cuh"
 #include "dot.cuh"
+#include "families.cuh"
 #include "pack.cuh"
 
 #define THREADS (32 * WARPS)
@@ -13,6 +14,7 @@ static __device__ __forceinline__ bool first_lane() { return threadIdx.x % 32 ==
 // --- xlinear -----------------------------------------------------------------------------------
 
 // Grid: outputs, choices, rows.
+#if BS_WANTED(BS_ID_xlinear)
 BS_KERNEL(THREADS)
 BS_ENTRY(xlinear_, )(const float *x, const int *ids, const u8 *w, float *y, int rows, int chosen, int units,
                      int k, int n) {
@@ -25,6 +27,7 @@ BS_ENTRY(xlinear_, )(const float *x, const int *ids, const u8 *w, float *y, int 
     Products<1> made = dot_rows<format, 1>({from}, x + (units > 1 ? pair : row) * k, k);
     if (first_lane()) y[pair * n + i] = made.at[0];
 }
+#endif
 
 // --- xglu --------------------------------------------------------------------------------------
 
@@ -146,46 +149,46 @@ static __device__ __forceinline__ void down(const Down &routed, const Down &shar
 
 // --- entries -----------------------------------------------------------------------------------
 
-#define ARGS(...) __VA_ARGS__
-#define SIZES int rows, int chosen, int k, int n
-
-#define GLU(family, ending, made, with, shared_in, shared_out, size, shared, gate)                       \
+#define GLU(family, ending, made, out, with, shared_in, shared_out, size, shared, gate)                  \
     BS_KERNEL(THREADS)                                                                                   \
-    BS_ENTRY(family, ending)(const float *x, const int *ids, const u8 *wg, const u8 *wu shared_in,       \
-                             made shared_out, SIZES, int act size) {                                     \
-        glu<with>({x, ids, {wg, wu, Y, n}, shared, gate, rows, chosen, k, act});                         \
+    BS_ENTRY(family, ending)(const float *x, const int *ids, const u8 *wg, const u8 *wu BS_SPREAD shared_in,        \
+                             BS_SPREAD made BS_SPREAD shared_out, BS_SIZES, int act BS_SPREAD size) {    \
+        glu<with>({x, ids, {wg, wu, {BS_SPREAD out}, n}, {BS_SPREAD shared}, {BS_SPREAD gate}, rows, chosen, \
+                   k, act});                                                                             \
     }
 
-#define GLU_FORMS(ending, y, z)                                                                          \
-    GLU(xglu_, ending, ARGS(y), false, , , , {}, {})                                                     \
-    GLU(xglu_s_, ending, ARGS(y), true, ARGS(, const u8 *sg, const u8 *su), ARGS(, z), ARGS(, int sn),   \
-        ARGS({sg, su, Z, sn}), {})                                                                       \
-    GLU(xglu_sg_, ending, ARGS(y), true,                                                                 \
-        ARGS(, const u8 *sg, const u8 *su, const float *gx, const float *gw),                            \
-        ARGS(, z, float *share), ARGS(, int sn), ARGS({sg, su, Z, sn}), ARGS({gx, gw, share}))
+#define GLU_PLAIN(ending, y, to_y, z, to_z) GLU(xglu_, ending, y, to_y, false, (), (), (), (), ())
+#define GLU_S(ending, y, to_y, z, to_z)                                                                  \
+    GLU(xglu_s_, ending, y, to_y, true, (, const u8 *sg, const u8 *su), (, BS_SPREAD z), (, int sn),   \
+        (sg, su, {BS_SPREAD to_z}, sn), ())
+#define GLU_SG(ending, y, to_y, z, to_z)                                                                 \
+    GLU(xglu_sg_, ending, y, to_y, true,                                                              \
+        (, const u8 *sg, const u8 *su, const float *gx, const float *gw), (, BS_SPREAD z, float *share), \
+        (, int sn), (sg, su, {BS_SPREAD to_z}, sn), (gx, gw, share))
 
-#define Y {y, nullptr}
-#define Z {z, nullptr}
-GLU_FORMS(, float *y, float *z)
-#undef Y
-#undef Z
-#define Y {nullptr, yq}
-#define Z {nullptr, zq}
-GLU_FORMS(_q, code_t *yq, code_t *zq)
-#undef Y
-#undef Z
-#define Y {y, yq}
-#define Z {z, zq}
-GLU_FORMS(_fq, ARGS(float *y, code_t *yq), ARGS(float *z, code_t *zq))
+#if BS_WANTED(BS_ID_xglu)
+BS_EACH_FORM(GLU_PLAIN)
+#endif
+#if BS_WANTED(BS_ID_xglu_s)
+BS_EACH_FORM(GLU_S)
+#endif
+#if BS_WANTED(BS_ID_xglu_sg)
+BS_EACH_FORM(GLU_SG)
+#endif
 
 #define DOWN(family, with, shared_in, size, shared, share)                                               \
-    BS_KERNEL(THREADS)                                                                                   \
-    BS_ENTRY(family, )(const float *x, const int *ids, const float *weights, const u8 *w shared_in,      \
-                       float *y, SIZES size) {                                                           \
-        down<with>({x, w, k, n}, shared, {ids, weights, share, y, chosen});                              \
+    BS_KERNEL(THREADS)                                                                                 \
+    BS_ENTRY(family, )(const float *x, const int *ids, const float *weights, const u8 *w BS_SPREAD shared_in,       \
+                       float *y, BS_SIZES BS_SPREAD size) {                                              \
+        down<with>({x, w, k, n}, {BS_SPREAD shared}, {ids, weights, share, y, chosen});            \
     }
 
-DOWN(xdown_, false, , , {}, nullptr)
-DOWN(xdown_s_, true, ARGS(, const float *zx, const u8 *sw), ARGS(, int sn), ARGS({zx, sw, sn, n}), nullptr)
-DOWN(xdown_sg_, true, ARGS(, const float *zx, const u8 *sw, const float *share), ARGS(, int sn),
-     ARGS({zx, sw, sn, n}), share)
+#if BS_WANTED(BS_ID_xdown)
+DOWN(xdown_, false, (), (), (), nullptr)
+#endif
+#if BS_WANTED(BS_ID_xdown_s)
+DOWN(xdown_s_, true, (, const float *zx, const u8 *sw), (, int sn), (zx, sw, sn, n), nullptr)
+#endif
+#if BS_WANTED(BS_ID_xdown_sg)
+DOWN(xdown_sg_, true, (, const float *zx, const u8 *sw, const float *share), (, int sn), (zx, sw, sn, n), share)
+#endif

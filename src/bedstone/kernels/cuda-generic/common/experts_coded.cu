@@ -3,6 +3,7 @@
 #define WARPS 4
 #include "act.cuh"
 #include "dot.cuh"
+#include "families.cuh"
 #include "pack.cuh"
 #include "pairs.cuh"
 #include "tile.cuh"
@@ -126,6 +127,7 @@ static __device__ __forceinline__ void multiply_routed(const Product<M> &product
     }
 }
 
+#if BS_WANTED(BS_ID_xlinear)
 BS_KERNEL(THREADS)
 BS_ENTRY(xlinear_q_, )(const code_t *xq, const int *ids, const u8 *w, float *y, int rows, int chosen, int units,
                        int k, int n) {
@@ -133,6 +135,7 @@ BS_ENTRY(xlinear_q_, )(const code_t *xq, const int *ids, const u8 *w, float *y, 
     after_previous();
     multiply_routed<1>({xq, {w}, y, nullptr, k, n, units > 1 ? 1 : chosen, 0}, ids, rows, chosen);
 }
+#endif
 
 // What gates the network that every row takes: sums go as a product with a float32 matrix goes.
 struct Gate {
@@ -263,46 +266,46 @@ static __device__ __forceinline__ void down(const Down &routed, const Down &shar
 
 // --- entries -----------------------------------------------------------------------------------
 
-#define ARGS(...) __VA_ARGS__
-#define SIZES int rows, int chosen, int k, int n
-
-#define GLU(family, ending, made, with, shared_in, shared_out, size, shared, gate)                          \
-    BS_KERNEL(THREADS)                                                                                      \
-    BS_ENTRY(family, ending)(const code_t *xq, const int *ids, const u8 *wg, const u8 *wu shared_in,        \
-                             made shared_out, SIZES, int act size) {                                        \
-        glu<with>({xq, {wg, wu}, Y, k, n, chosen, act}, shared, gate, ids, rows, chosen);                   \
+#define GLU(family, ending, made, out, with, shared_in, shared_out, size, shared, gate)                  \
+    BS_KERNEL(THREADS)                                                                                   \
+    BS_ENTRY(family, ending)(const code_t *xq, const int *ids, const u8 *wg, const u8 *wu BS_SPREAD shared_in,        \
+                             BS_SPREAD made BS_SPREAD shared_out, BS_SIZES, int act BS_SPREAD size) {    \
+        glu<with>({xq, {wg, wu}, BS_SPREAD out, k, n, chosen, act}, {BS_SPREAD shared}, {BS_SPREAD gate}, ids, rows, \
+                  chosen);                                                                                   \
     }
 
-#define GLU_FORMS(ending, y, z)                                                                             \
-    GLU(xglu_q_, ending, ARGS(y), false, , , , {}, {})                                                      \
-    GLU(xglu_s_q_, ending, ARGS(y), true, ARGS(, const u8 *sg, const u8 *su), ARGS(, z), ARGS(, int sn),    \
-        ARGS({xq, {sg, su}, Z, k, sn, 1, act}), {})                                                         \
-    GLU(xglu_sg_q_, ending, ARGS(y), true,                                                                  \
-        ARGS(, const u8 *sg, const u8 *su, const float *gx, const float *gw), ARGS(, z, float *share),      \
-        ARGS(, int sn), ARGS({xq, {sg, su}, Z, k, sn, 1, act}), ARGS({gx, gw, share}))
+#define GLU_PLAIN(ending, y, to_y, z, to_z) GLU(xglu_q_, ending, y, to_y, false, (), (), (), (), ())
+#define GLU_S(ending, y, to_y, z, to_z)                                                                  \
+    GLU(xglu_s_q_, ending, y, to_y, true, (, const u8 *sg, const u8 *su), (, BS_SPREAD z), (, int sn),   \
+        (xq, {sg, su}, BS_SPREAD to_z, k, sn, 1, act), ())
+#define GLU_SG(ending, y, to_y, z, to_z)                                                                 \
+    GLU(xglu_sg_q_, ending, y, to_y, true,                                                              \
+        (, const u8 *sg, const u8 *su, const float *gx, const float *gw), (, BS_SPREAD z, float *share), \
+        (, int sn), (xq, {sg, su}, BS_SPREAD to_z, k, sn, 1, act), (gx, gw, share))
 
-#define Y y, nullptr
-#define Z z, nullptr
-GLU_FORMS(, float *y, float *z)
-#undef Y
-#undef Z
-#define Y nullptr, yq
-#define Z nullptr, zq
-GLU_FORMS(_q, code_t *yq, code_t *zq)
-#undef Y
-#undef Z
-#define Y y, yq
-#define Z z, zq
-GLU_FORMS(_fq, ARGS(float *y, code_t *yq), ARGS(float *z, code_t *zq))
+#if BS_WANTED(BS_ID_xglu)
+BS_EACH_FORM(GLU_PLAIN)
+#endif
+#if BS_WANTED(BS_ID_xglu_s)
+BS_EACH_FORM(GLU_S)
+#endif
+#if BS_WANTED(BS_ID_xglu_sg)
+BS_EACH_FORM(GLU_SG)
+#endif
 
-#define DOWN(family, with, shared_in, size, shared, share)                                                  \
+#define DOWN(family, with, shared_in, size, shared, share)                                               \
     BS_KERNEL(DOWN_THREADS)                                                                                 \
-    BS_ENTRY(family, )(const code_t *xq, const int *ids, const float *weights, const u8 *w shared_in,       \
-                       float *y, SIZES size) {                                                              \
-        down<with>({xq, w, k, n}, shared, {ids, weights, share, y, rows, chosen});                          \
+    BS_ENTRY(family, )(const code_t *xq, const int *ids, const float *weights, const u8 *w BS_SPREAD shared_in,       \
+                       float *y, BS_SIZES BS_SPREAD size) {                                              \
+        down<with>({xq, w, k, n}, {BS_SPREAD shared}, {ids, weights, share, y, rows, chosen});            \
     }
 
-DOWN(xdown_q_, false, , , {}, nullptr)
-DOWN(xdown_s_q_, true, ARGS(, const code_t *zq, const u8 *sw), ARGS(, int sn), ARGS({zq, sw, sn, n}), nullptr)
-DOWN(xdown_sg_q_, true, ARGS(, const code_t *zq, const u8 *sw, const float *share), ARGS(, int sn),
-     ARGS({zq, sw, sn, n}), share)
+#if BS_WANTED(BS_ID_xdown)
+DOWN(xdown_q_, false, (), (), (), nullptr)
+#endif
+#if BS_WANTED(BS_ID_xdown_s)
+DOWN(xdown_s_q_, true, (, const code_t *zq, const u8 *sw), (, int sn), (zq, sw, sn, n), nullptr)
+#endif
+#if BS_WANTED(BS_ID_xdown_sg)
+DOWN(xdown_sg_q_, true, (, const code_t *zq, const u8 *sw, const float *share), (, int sn), (zq, sw, sn, n), share)
+#endif
