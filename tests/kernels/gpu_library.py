@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from bedstone.library.cuda.catalog import cuda_kernels
-from bedstone.library.kernel import CacheType, Kernel
+from bedstone.library.kernel import BOX_VALUES, MAPS, Boxes, CacheType, Kernel
 from bedstone.runtime.cuda.bindings import open_driver
-from bedstone.spec.manifest import BytesParam, ScalarParam, StateParam
+from bedstone.runtime.cuda.tensormap import tiled_map
+from bedstone.spec.manifest import BytesParam, ScalarParam, StateParam, TensorMap
 from bedstone.target.hardware import read_sets
 from bedstone.target.nvrtc import compile_cubins, find_nvrtc
 from bedstone.target.sources import read_sources
@@ -94,7 +95,7 @@ class GpuLibrary:
         kernel = self.kernels.get(entry)
         if kernel is None:
             pytest.skip(f"`{entry}` has no CUDA kernel")
-        names = {p.name for p in kernel.params}
+        names = {p.name for p in kernel.params} - {MAPS}
         if args.keys() - names <= CODE_PIECES and args.keys() != names:
             pytest.skip("codes of this device have no scales")
         assert names == args.keys(), (entry, args.keys())
@@ -125,8 +126,8 @@ class GpuLibrary:
         )
         if kernel is not None:
             self._require_parameters(function, kernel)
-        most_dynamic, nonportable = 8, 9
-        for attribute, value in ((most_dynamic, shared), (nonportable, 1)):
+        most_dynamic, large_clusters = 8, 14
+        for attribute, value in ((most_dynamic, shared), (large_clusters, 1)):
             self._require(self.api.cuFuncSetAttribute(function, attribute, value), entry)
         return function
 
@@ -145,7 +146,12 @@ class GpuLibrary:
     ) -> tuple[list, list[Placed]]:
         words: list = []
         placed: list[Placed] = []
+        starts: dict[str, int] = {}
         for param in kernel.params:
+            if param.name == MAPS:
+                maps = b"".join(self._map(boxes, starts, args) for boxes in kernel.boxes)
+                words.append((ctypes.c_char * len(maps)).from_buffer_copy(maps))
+                continue
             value = args[param.name]
             if isinstance(param.type, ScalarParam):
                 kind = {"i32": ctypes.c_int32, "f32": ctypes.c_float}[param.type.type]
@@ -162,8 +168,18 @@ class GpuLibrary:
                 skew = value.itemsize if f"{param.name}_unit" in args else 0
                 found = self._put(value, skew)
                 placed.append(found)
-            words.append(ctypes.c_uint64(found.address + GUARD + found.skew))
+            starts[param.name] = found.address + GUARD + found.skew
+            words.append(ctypes.c_uint64(starts[param.name]))
         return words, placed
+
+    def _map(
+        self, boxes: Boxes, starts: Mapping[str, int], args: Mapping[str, np.ndarray | float]
+    ) -> bytes:
+        rows, k = int(args[boxes.rows]), int(args["k"])
+        tensor = TensorMap(
+            0, "bf16", (k, rows), (BOX_VALUES, boxes.height), (2 * k,), swizzle=128
+        )  # fmt: skip
+        return self.driver.encode(tiled_map(tensor, starts[boxes.param], 2 * k * rows))
 
     def _put(self, array: np.ndarray, skew: int) -> Placed:
         placed = Placed(array, 0, skew)

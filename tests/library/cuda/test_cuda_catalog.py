@@ -7,7 +7,7 @@ import pytest
 
 from bedstone.library.catalog import cpu_kernels, every_kernel
 from bedstone.library.coding import BF16, INT8
-from bedstone.library.cuda import attend, dense, mixture, products, recurrent
+from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent
 from bedstone.library.cuda.catalog import cuda_kernels
 from bedstone.library.kernel import Geometry, Kernel, KernelSet
 from bedstone.spec.dtype import FORMATS
@@ -16,7 +16,7 @@ from bedstone.target.records import KERNELS
 
 MOST_THREADS = 1024
 MOST_SHARED = 232_448
-FAMILIES = (products, dense, attend, mixture, recurrent)
+FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 
 sets = pytest.mark.parametrize("held", [cuda_kernels("f32"), cuda_kernels("bf16")], ids=str)
 EVERY = {kernel.entry: kernel for kernel in every_kernel(BF16)}

@@ -8,6 +8,7 @@
 
 #define BS_THREADS 256, 2
 #define BS_WARPS 8
+#define BS_SHARED_BYTES (112 * 1024) /* two blocks a multiprocessor */
 
 // Columns in eights (NB), and how activations are staged.
 template <int NB>
@@ -22,12 +23,12 @@ template <class J>
 static constexpr int units_a_pass = BS_EXCHANGED / slots_a_unit<J>;
 
 // What a block has yet to ask memory for: step `step` of the pass that begins at `unit`, for the
-// activation rows from `row` on.
+// activation rows from `row` on; `stride` steps at a time.
 template <class J>
 struct Cursor {
     const J &job;
     const Share &share;
-    int row, unit, step;
+    int stride, row, unit, step;
     Source source;
 
     __device__ __forceinline__ bool done() const { return row >= job.rows; }
@@ -35,7 +36,8 @@ struct Cursor {
     __device__ __forceinline__ void begin_pass() { source.point(job, unit, share.end); }
 
     __device__ __forceinline__ void next() {
-        if (++step < share.last_step) return;
+        step += stride;
+        if (step < share.last_step) return;
         step = share.first_step;
         unit += units_a_pass<J>;
         if (unit >= share.end) {
@@ -45,6 +47,14 @@ struct Cursor {
         if (!done()) begin_pass();
     }
 };
+
+template <class J>
+static __device__ __forceinline__ Cursor<J> start(const J &job, const Share &share, int stride) {
+    Cursor<J> cursor = {job, share, stride, 0, share.from, share.first_step, {}};
+    if (share.from >= share.end || share.first_step >= share.last_step) cursor.row = job.rows;
+    else cursor.begin_pass();
+    return cursor;
+}
 
 // Sixteen bytes a thread of each activation row: rows past the last stay as they are, for no product
 // but their own reads them.
@@ -142,19 +152,23 @@ static __device__ __forceinline__ void end_pass(const J &job, const float (&sums
 
 // --- a block -----------------------------------------------------------------------------------
 
+// Calls `f(row, unit)` for each pass of a block.
+template <class J, class F>
+static __device__ __forceinline__ void each_pass(const J &job, const Share &share, F f) {
+    for (int row = 0; row < job.rows; row += BS_COLUMNS)
+        for (int unit = share.from; unit < share.end; unit += units_a_pass<J>) f(row, unit);
+}
+
+// A stage holds a step of weights and of activations.
 template <int NB, class J>
-static __device__ __forceinline__ void multiply(const J &job, u8 *shared) {
+static __device__ __forceinline__ void multiply_plain(const J &job, u8 *shared) {
     typedef Shape<NB> S;
     constexpr int stage_bytes = BS_W_BYTES + S::x_bytes, ahead = S::stages - 1;
-    Share share = share_of(job);
+    Share share = share_of(job, 1);
     Exchange<S::at_once> exchange = {(float4 *)(shared + S::stages * stage_bytes)};
-    Cursor<J> wanted = {job, share, 0, share.from, share.first_step, {}};
-    bool idle = share.from >= share.end, no_steps = share.first_step >= share.last_step;
-    if (idle || no_steps) wanted.row = job.rows;
-    else wanted.begin_pass();
-    Cursor<J> x_wanted = wanted;
+    Cursor<J> wanted = start(job, share, 1), x_wanted = wanted;
     for (int i = 0; i < ahead; i++) {
-        if (!wanted.done()) wanted.source.fetch(shared + i * stage_bytes, job, wanted.step), wanted.next();
+        if (!wanted.done()) fetch_rows(shared + i * stage_bytes, wanted.source, job, wanted.step), wanted.next();
         fetch_commit();
     }
     before_next();
@@ -166,27 +180,83 @@ static __device__ __forceinline__ void multiply(const J &job, u8 *shared) {
         }
         fetch_commit();
     }
-    if (idle) return;
     int stage = 0;
-    for (int row = 0; row < job.rows; row += BS_COLUMNS)
-        for (int unit = share.from; unit < share.end; unit += units_a_pass<J>) {
-            float sums[2][NB][4] = {};
-            for (int step = share.first_step; step < share.last_step; step++) {
-                fetch_wait<ahead - 1>();
-                __syncthreads();
-                u8 *free = shared + (stage ? stage - 1 : ahead) * stage_bytes;
-                if (!wanted.done()) {
-                    wanted.source.fetch(free, job, wanted.step);
-                    fetch_x<NB>(free + BS_W_BYTES, job, wanted.row, wanted.step);
-                    wanted.next();
-                }
-                fetch_commit();
-                const u8 *at = shared + stage * stage_bytes;
-                multiply_step<NB>(sums, at, at + BS_W_BYTES, places());
-                stage = stage == ahead ? 0 : stage + 1;
+    each_pass(job, share, [&](int row, int unit) {
+        float sums[2][NB][4] = {};
+        for (int step = share.first_step; step < share.last_step; step++) {
+            fetch_wait<ahead - 1>();
+            __syncthreads();
+            u8 *free = shared + (stage ? stage - 1 : ahead) * stage_bytes;
+            if (!wanted.done()) {
+                fetch_rows(free, wanted.source, job, wanted.step);
+                fetch_x<NB>(free + BS_W_BYTES, job, wanted.row, wanted.step);
+                wanted.next();
             }
-            end_pass(job, sums, exchange, unit, share.end, row);
+            fetch_commit();
+            const u8 *at = shared + stage * stage_bytes;
+            multiply_step<NB>(sums, at, at + BS_W_BYTES, places());
+            stage = stage == ahead ? 0 : stage + 1;
         }
+        end_pass(job, sums, exchange, unit, share.end, row);
+    });
+}
+
+// Weights in one ring, a chunk a stage; activations in another, a step a stage; the step that is
+// multiplied as bf16 where the sums are exchanged after.
+template <int NB, class J>
+static __device__ __forceinline__ void multiply_packed(const J &job, u8 *shared) {
+    typedef Shape<NB> S;
+    constexpr int x_stages = 3, chunks = (BS_SHARED_BYTES - BS_W_BYTES - x_stages * S::x_bytes) / Chunk::stage_bytes;
+    static_assert(chunks >= 2, "a chunk is multiplied while the next arrives");
+    u8 *step_at = shared, *x_at = shared + BS_W_BYTES, *chunks_at = x_at + x_stages * S::x_bytes;
+    Share share = share_of(job, Chunk::steps);
+    Exchange<S::at_once> exchange = {(float4 *)step_at};
+    Cursor<J> wanted = start(job, share, Chunk::steps), x_wanted = start(job, share, 1), at = wanted;
+    for (int i = 0; i < chunks - 1; i++)
+        if (!wanted.done()) {
+            fetch_chunk(chunks_at + i * Chunk::stage_bytes, wanted.source, job, wanted.step / Chunk::steps);
+            wanted.next();
+        }
+    fetch_commit();
+    before_next();
+    after_previous();
+    auto fetch_next_x = [&](int stage) {
+        if (!x_wanted.done()) {
+            fetch_x<NB>(x_at + stage * S::x_bytes, job, x_wanted.row, x_wanted.step);
+            x_wanted.next();
+        }
+    };
+    for (int i = 0; i < x_stages - 1; i++) fetch_next_x(i), fetch_commit();
+    int stage = 0, chunk = 0;
+    each_pass(job, share, [&](int row, int unit) {
+        float sums[2][NB][4] = {};
+        for (int step = share.first_step; step < share.last_step; step++) {
+            fetch_wait<x_stages - 2>();
+            __syncthreads();
+            if (step % Chunk::steps == 0 && !wanted.done()) {
+                u8 *free = chunks_at + (chunk ? chunk - 1 : chunks - 1) * Chunk::stage_bytes;
+                fetch_chunk(free, wanted.source, job, wanted.step / Chunk::steps);
+                wanted.next();
+            }
+            fetch_next_x(stage ? stage - 1 : x_stages - 1);
+            fetch_commit();
+            unpack_step(step_at, chunks_at + chunk * Chunk::stage_bytes, at.source, job, step);
+            __syncthreads();
+            multiply_step<NB>(sums, step_at, x_at + stage * S::x_bytes, places());
+            stage = stage == x_stages - 1 ? 0 : stage + 1;
+            if (step % Chunk::steps == Chunk::steps - 1 || step == share.last_step - 1) {
+                chunk = chunk == chunks - 1 ? 0 : chunk + 1;
+                at.next();
+            }
+        }
+        end_pass(job, sums, exchange, unit, share.end, row);
+    });
+}
+
+template <int NB, class J>
+static __device__ __forceinline__ void multiply(const J &job, u8 *shared) {
+    if constexpr (BS_FORMAT == BS_BF16) multiply_plain<NB>(job, shared);
+    else multiply_packed<NB>(job, shared);
 }
 
 template <class J>

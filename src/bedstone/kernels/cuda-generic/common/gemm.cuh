@@ -5,7 +5,8 @@
 #include "act.cuh"
 #include "weights.cuh"
 
-// A matrix [n, k], and where its products go: rows of `y`, or rows `slot` of a table.
+// A matrix [n, k], and where its products go: rows of `y`, or rows `slot` of a table. They have `bias` [n]
+// added, then the rows `add`; where there is a `cap`, they are bent to stay within it.
 struct Part {
     const u8 *w;
     const float *bias;
@@ -13,6 +14,8 @@ struct Part {
     cache_t *table;
     const int *slot;
     int n;
+    const float *add;
+    float cap;
 };
 
 // COUNT matrices of one input; of a gated unit the gate and what it gates, with outputs of its own.
@@ -86,23 +89,28 @@ static __device__ __forceinline__ i64 place_of(const Part &part, int row) {
     return part.slot ? part.slot[row] : row;
 }
 
+// What becomes of a product that goes to `at`.
+static __device__ __forceinline__ float finished(const Part &part, float product, int column, i64 at) {
+    if (part.bias) product += part.bias[column];
+    if (part.add) product += part.add[at];
+    return part.cap > 0.f ? __fmul_rn(part.cap, tanhf(__fdiv_rn(product, part.cap))) : product;
+}
+
 // Products of outputs `column` and the next, for the row at `place`.
 static __device__ __forceinline__ void put_pair(const Part &part, i64 place, int column, float a, float b) {
     if (place < 0 || column >= part.n) return;
     bool both = column + 1 < part.n;
-    if (part.bias) {
-        a += part.bias[column];
-        if (both) b += part.bias[column + 1];
-    }
     i64 at = place * part.n + column;
+    a = finished(part, a, column, at);
+    if (both) b = finished(part, b, column + 1, at + 1);
     if (part.slot) store_pair(part.table + at, a, b, both);
     else store_pair(part.y + at, a, b, both);
 }
 
 static __device__ __forceinline__ void put_one(const Part &part, i64 place, int column, float a) {
     if (place < 0 || column >= part.n) return;
-    if (part.bias) a += part.bias[column];
     i64 at = place * part.n + column;
+    a = finished(part, a, column, at);
     if (part.slot) part.table[at] = from_f32<cache_t>(a);
     else part.y[at] = a;
 }

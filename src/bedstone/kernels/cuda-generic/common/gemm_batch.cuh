@@ -21,13 +21,14 @@ struct Share {
 template <class J>
 static constexpr int slots_a_unit = J::gated ? 2 : 1;
 
+// Steps are dealt `together` at a time.
 template <class J>
-static __device__ __forceinline__ Share share_of(const J &job) {
-    i64 units = tiles_of(job, 16), steps = ceil_div(job.k, BS_DEPTH);
-    int rank = cluster_rank(), ranks = cluster_size();
-    int id = (int)blockIdx.x / ranks, clusters = (int)gridDim.x / ranks;
-    return Share{(int)(units * id / clusters), (int)(units * (id + 1) / clusters), (int)(steps * rank / ranks),
-                 (int)(steps * (rank + 1) / ranks)};
+static __device__ __forceinline__ Share share_of(const J &job, int together) {
+    i64 units = tiles_of(job, 16);
+    int rank = cluster_rank(), ranks = cluster_size(), steps = ceil_div(job.k, BS_DEPTH);
+    int id = (int)blockIdx.x / ranks, clusters = (int)gridDim.x / ranks, deals = ceil_div(steps, together);
+    return Share{(int)(units * id / clusters), (int)(units * (id + 1) / clusters), deals * rank / ranks * together,
+                 least(deals * (rank + 1) / ranks * together, steps)};
 }
 
 static __device__ __forceinline__ float4 plus(float4 a, float4 b) {

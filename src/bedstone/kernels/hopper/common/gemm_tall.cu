@@ -2,7 +2,7 @@
 // 128 rows by up to 256 outputs, one after another: one warpgroup has a ring of stages in shared memory
 // filled and gives its registers to the two others, which multiply 64 rows each.
 #include "gemm.cuh"
-#include "stream.cuh"
+#include "tensor_map.cuh"
 #include "wgmma.cuh"
 
 #define BS_THREADS 384
@@ -70,26 +70,6 @@ static __device__ __forceinline__ void each_tile(const J &job, int width, F f) {
         Part part = part_of(job, outs, column_tile, matrix);
         f(matrix, part, Tile{row, column_tile * outs});
     }
-}
-
-// A tensor map of the driver, over a matrix; those of a launch: of the activations, then of the weights.
-struct alignas(64) Map {
-    u8 bytes[128];
-};
-
-template <int MATRICES>
-struct Maps {
-    Map x, w[MATRICES];
-};
-
-// A box of a matrix: 64 values of k from `k` on, of as many rows from `row` on as the map says; zeros
-// past its ends.
-static __device__ __forceinline__ void copy_box(u8 *to, const Map *map, int k, int row, u64 *barrier) {
-    asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-        "[%4];" ::"r"(shared_address(to)),
-        "l"(map), "r"(k), "r"(row), "r"(shared_address(barrier))
-        : "memory");
 }
 
 static __device__ __forceinline__ void copy_boxes(u8 *to, const Map *map, int k, int row, int rows, u64 *barrier) {

@@ -1,0 +1,237 @@
+// Products of a batch's rows, which take the time that their weights take to arrive: one thread has a
+// ring of stages in shared memory filled, two warpgroups multiply. Weights are the rows of the matrix
+// instruction, activations its columns; a warp's 16 rows are one slot.
+#include "gemm_batch.cuh"
+#include "tensor_map.cuh"
+#include "wgmma.cuh"
+
+#define BS_WARPS 8 /* that multiply */
+#define BS_THREADS 288, 2
+#define BS_RING_TOTAL (96 * 1024)
+#define BS_RING_STAGES 8
+#define BS_EIGHTS(NB) (NB < 4 ? NB : 4) /* of activation rows that are exchanged at once */
+
+struct Barriers {
+    u64 full[BS_RING_STAGES], empty[BS_RING_STAGES];
+    u64 received, may_send; /* of an exchange: all sums are here; every owner is done with the last */
+};
+
+// How a share is passed through: units a pass, as even as they can be, and stages of the ring.
+struct Passes {
+    int units, stages, stage_bytes;
+};
+
+template <int NB, class J>
+static __device__ __forceinline__ Passes passes_of(const J &, Share share) {
+    constexpr int each = slots_a_unit<J>;
+    int all = share.end - share.from, passes = ceil_div(all * each, BS_EXCHANGED);
+    int units = ceil_div(all, passes), bytes = units * each * BS_SLOT_BYTES + 8 * NB * BS_ROW_BYTES;
+    return Passes{units, least(BS_RING_TOTAL / bytes, BS_RING_STAGES), bytes};
+}
+
+// The ring's next stage, and how often its barriers have turned.
+struct Turn {
+    int stage;
+    u32 parity;
+    __device__ __forceinline__ void next(int stages) {
+        if (++stage == stages) stage = 0, parity ^= 1;
+    }
+};
+
+// Calls `f(row, unit, units, step)` for all that a block reads, in the order in which it does.
+template <class J, class F>
+static __device__ __forceinline__ void each_step(const J &job, Share share, Passes passes, F f) {
+    for (int row = 0; row < job.rows; row += BS_COLUMNS)
+        for (int unit = share.from; unit < share.end; unit += passes.units)
+            for (int step = share.first_step; step < share.last_step; step++)
+                f(row, least(passes.units, share.end - unit), unit, step);
+}
+
+template <class J, class M>
+static __device__ __forceinline__ void copy_weights(u8 *to, const J &job, const M &maps, int unit, int units, int step,
+                                                    u64 *barrier) {
+    for (int i = 0; i < units; i++) {
+        int tile = unit + i, matrix;
+        part_of(job, 16, tile, matrix);
+#pragma unroll
+        for (int j = 0; j < slots_a_unit<J>; j++, to += BS_SLOT_BYTES)
+            copy_box(to, maps.w + matrix + j, step * BS_DEPTH, tile * 16, barrier);
+    }
+}
+
+template <int NB>
+static __device__ __forceinline__ void copy_activations(u8 *to, const Map &x, int row, int step, u64 *barrier) {
+#pragma unroll
+    for (int i = 0; i < NB / 2; i++) copy_box(to + i * BS_SLOT_BYTES, &x, step * BS_DEPTH, row + 16 * i, barrier);
+}
+
+// One thread's work. The first stages' weights are asked for while the launch before still runs.
+template <int NB, class J, class M>
+static __device__ __forceinline__ void fill(const J &job, const M &maps, Share share, Passes passes, u8 *ring,
+                                            Barriers *barriers) {
+    constexpr int x_bytes = 8 * NB * BS_ROW_BYTES;
+    auto weights = [&](int stage, int unit, int units, int step) {
+        u64 *full = barriers->full + stage;
+        barrier_expect(full, x_bytes + units * slots_a_unit<J> * BS_SLOT_BYTES);
+        copy_weights(ring + stage * passes.stage_bytes + x_bytes, job, maps, unit, units, step, full);
+    };
+    auto activations = [&](int stage, int row, int step) {
+        copy_activations<NB>(ring + stage * passes.stage_bytes, maps.x, row, step, barriers->full + stage);
+    };
+    int steps = share.last_step - share.first_step, early = least(passes.stages, steps), done = 0;
+    for (int i = 0; i < early; i++)
+        weights(i, share.from, least(passes.units, share.end - share.from), share.first_step + i);
+    before_next();
+    after_previous();
+    for (int i = 0; i < early; i++) activations(i, 0, share.first_step + i);
+    Turn turn = {0, 1};
+    each_step(job, share, passes, [&](int row, int units, int unit, int step) {
+        if (done++ >= early) {
+            barrier_wait(barriers->empty + turn.stage, turn.parity);
+            weights(turn.stage, unit, units, step);
+            activations(turn.stage, row, step);
+        }
+        turn.next(passes.stages);
+    });
+}
+
+// --- what a cluster adds up --------------------------------------------------------------------
+
+static __device__ __forceinline__ void sync_multipliers() {
+    asm volatile("bar.sync 1, %0;" ::"n"(BS_WARPS * 32) : "memory");
+}
+
+static __device__ __forceinline__ u32 remote_address(const void *p, int rank) {
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(rank));
+    return there;
+}
+
+static __device__ __forceinline__ void send_async(u32 to, float4 v, u32 barrier) {
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+        "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier)
+        : "memory");
+}
+
+static __device__ __forceinline__ void arrive_remote(u32 barrier) {
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+static __device__ __forceinline__ void wait_cluster(u64 *barrier, u32 parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(shared_address(barrier)),
+        "r"(parity)
+        : "memory");
+}
+
+// Adds up and gives out eight slots' sums of some eights of activation rows; `round` counts exchanges.
+template <int EIGHTS, class J>
+static __device__ __forceinline__ void exchange_round(const J &job, const float *sums, Exchange<EIGHTS> exchange,
+                                                      Barriers *barriers, int round, int unit, int end, int row) {
+    int lane = (int)threadIdx.x % 32, slot = (int)threadIdx.x / 32, owner = exchange.owner(slot);
+    if (round > 0) wait_cluster(&barriers->may_send, (round - 1) & 1);
+    if (threadIdx.x == 0) barrier_expect(&barriers->received, exchange.bytes);
+    u32 to = remote_address(exchange.place(slot, cluster_rank()) + lane, owner);
+    u32 barrier = remote_address(&barriers->received, owner);
+#pragma unroll
+    for (int f = 0; f < EIGHTS; f++)
+        send_async(to + f * 512, make_float4(sums[4 * f], sums[4 * f + 1], sums[4 * f + 2], sums[4 * f + 3]), barrier);
+    wait_cluster(&barriers->received, round & 1);
+    give(job, exchange, unit, end, row, BS_WARPS * 32);
+    sync_multipliers();
+    if ((int)threadIdx.x < cluster_size()) arrive_remote(remote_address(&barriers->may_send, (int)threadIdx.x));
+}
+
+// --- a block -----------------------------------------------------------------------------------
+
+// What multiplying needs of a block: where it is in the ring, and how many exchanges there have been.
+struct State {
+    u8 *ring;
+    Barriers *barriers;
+    Turn turn;
+    int round;
+};
+
+template <int NB>
+static __device__ __forceinline__ void multiply_stage(float (&sums)[NB * 4], u32 stage, bool more) {
+    u64 x = wgmma_tile(stage), w = wgmma_tile(stage + 8 * NB * BS_ROW_BYTES + threadIdx.x / 128 * 4 * BS_SLOT_BYTES);
+    wgmma_begin();
+#pragma unroll
+    for (int i = 0; i < BS_DEPTH / 16; i++) wgmma<8 * NB>(sums, w + 2 * i, x + 2 * i, more || i > 0);
+    wgmma_commit();
+    wgmma_wait<0>(sums);
+}
+
+// The pass of units [unit, end).
+template <int NB, class J>
+static __device__ __forceinline__ void multiply_pass(const J &job, Share share, Passes passes, State &at, int row,
+                                                     int unit, int end) {
+    constexpr int eights = BS_EIGHTS(NB);
+    Exchange<eights> exchange = {(float4 *)(at.ring + BS_RING_TOTAL)};
+    float sums[NB * 4];
+    for (int step = share.first_step; step < share.last_step; step++) {
+        barrier_wait(at.barriers->full + at.turn.stage, at.turn.parity);
+        multiply_stage<NB>(sums, shared_address(at.ring) + at.turn.stage * passes.stage_bytes, step > share.first_step);
+        if (threadIdx.x % 32 == 0) barrier_arrive(at.barriers->empty + at.turn.stage);
+        at.turn.next(passes.stages);
+    }
+#pragma unroll
+    for (int first = 0; first < NB; first += eights)
+        exchange_round(job, sums + 4 * first, exchange, at.barriers, at.round++, unit, end, row + 8 * first);
+}
+
+template <int NB, class J>
+static __device__ __forceinline__ void multiply(const J &job, Share share, Passes passes, u8 *ring,
+                                                Barriers *barriers) {
+    State at = {ring, barriers, {0, 0}, 0};
+    after_previous();
+    for (int row = 0; row < job.rows; row += BS_COLUMNS)
+        for (int unit = share.from; unit < share.end; unit += passes.units)
+            multiply_pass<NB>(job, share, passes, at, row, unit, least(unit + passes.units, share.end));
+}
+
+template <int NB, class J, class M>
+static __device__ __forceinline__ void multiply_block(const J &job, const M &maps, Share share, u8 *ring,
+                                                      Barriers *barriers) {
+    Passes passes = passes_of<NB>(job, share);
+    if (threadIdx.x < BS_WARPS * 32) multiply<NB>(job, share, passes, ring, barriers);
+    else if (threadIdx.x == BS_WARPS * 32) fill<NB>(job, maps, share, passes, ring, barriers);
+}
+
+template <class J, class M>
+static __device__ __forceinline__ void run(const J &job, const M &maps) {
+    extern __shared__ __align__(1024) u8 ring[];
+    __shared__ Barriers barriers;
+    Share share = share_of(job, 1);
+    // where k is too short for all blocks, those without a share read what lies past its end: zeros
+    if (share.first_step == share.last_step) share = Share{share.from, share.end, ceil_div(job.k, BS_DEPTH), ceil_div(job.k, BS_DEPTH) + 1};
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < BS_RING_STAGES; i++) {
+            barrier_init(barriers.full + i, 1);
+            barrier_init(barriers.empty + i, BS_WARPS);
+        }
+        barrier_init(&barriers.received, 1);
+        barrier_init(&barriers.may_send, cluster_size());
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    cluster_sync();
+    if (share.from < share.end) {
+        if (job.rows <= 16) multiply_block<2>(job, maps, share, ring, &barriers);
+        else if (job.rows <= 32) multiply_block<4>(job, maps, share, ring, &barriers);
+        else multiply_block<8>(job, maps, share, ring, &barriers);
+    }
+    __syncwarp();
+    cluster_sync();
+}
+
+#define BS_NAMED(family, ending) BS_ENTRY(family##_q_, ending##_batch)
+#define BS_RUN run
+#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices> maps
+#define BS_BESIDE_ARGS , maps
+#include "gemm_entries.cuh"
