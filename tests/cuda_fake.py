@@ -31,6 +31,7 @@ class Function:
     threads: int = 1024
     shared: int = 0
     large_clusters: bool = False
+    prefers_shared: bool = False
 
 
 @dataclass
@@ -244,6 +245,9 @@ class Driver:
         if nbytes > 232448:
             raise CudaError("cuFuncSetAttribute", "CUDA_ERROR_INVALID_VALUE")
         self.objects[function][1].shared = nbytes
+
+    def prefer_shared(self, function):
+        self.objects[function][1].prefers_shared = True
 
     def allow_large_clusters(self, function):
         self.objects[function][1].large_clusters = True

@@ -97,15 +97,17 @@ def test_an_explanation_is_of_one_model(arguments):
     assert bedstone("target", "explain", *arguments).code == 2
 
 
-def test_a_set_without_kernels_builds_to_nothing_and_passes():
-    ended = bedstone("target", "build", "hopper", "--json")
-    (built,) = json.loads(ended.out)["sets"]
-    assert (built["hardware"], built["modules"]) == ("hopper", [])
-    assert bedstone("target", "build", "ada").out.startswith("ada: 0 modules, kernel set ")
+def test_an_audit_that_passes_ends_with_what_it_looked_at(monkeypatch):
+    each = (
+        TargetAudit(n, "llama", None, Compiled({}, Built({}, {})), (finding("found"),))
+        for n in ("ada", "hopper")
+    )
+    monkeypatch.setattr("bedstone.build.audit.audit_set", lambda *_: iter([next(each)]))
     ended = bedstone("target", "audit", "hopper", "ada")
     assert ended.code == 0
-    last = ended.out.splitlines()[-1]
-    assert last.startswith("audit passed: 2 sets (2 without kernels: ada, hopper), ")
+    assert ended.out.splitlines()[-1] == (
+        "audit passed: 2 sets, 2 targets, 2 lookups, each found or expected to be absent"
+    )
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedstone.build.kernels import Compiled, audit_sources, catalog, compile_modules, modules_of
+from bedstone.build.kernels import Compiled, audit_sources, catalogs, compile_modules, modules_of
 from bedstone.target.audit import Finding, failures
 from bedstone.target.hardware import HardwareSet
 from bedstone.target.models import read_models
@@ -33,9 +33,9 @@ class TargetAudit:
 
 
 def compile_set(sources: Sources, cache: Path) -> Compiled:
-    """Every module that the library has for the vendor, from a target's sources."""
-    kernels = catalog(sources.hardware.vendor).kernels
-    return compile_modules(sources, modules_of(kernels.values()), cache)
+    """Every module that the library has for the hardware set, from a target's sources."""
+    kernels = (kernel for held in catalogs(sources.hardware) for kernel in held.kernels.values())
+    return compile_modules(sources, modules_of(kernels), cache)
 
 
 def audit_set(hardware: HardwareSet, cache: Path, kernels: Path = KERNELS) -> Iterator[TargetAudit]:

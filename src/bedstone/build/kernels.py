@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
+from bedstone.build.lane import lane_of
 from bedstone.errors import KernelError
 from bedstone.lane.lookups import lookups
-from bedstone.library.catalog import cpu_kernels
+from bedstone.lane.schedule import Numerics
 from bedstone.library.kernel import Kernel, KernelSet
 from bedstone.spec.manifest import KernelLaunch, Manifest
 from bedstone.spec.param import param_bytes
-from bedstone.spec.target import Vendor
 from bedstone.target.audit import Built, Finding, Wanted, audit, failures
 from bedstone.target.blob import Blob, read_blob
 from bedstone.target.cubin import spelled_sizes
@@ -20,15 +21,13 @@ from bedstone.target.sources import Sources
 from bedstone.target.toolchain import Unit, compile_many, find_compiler
 from bedstone.target.triton import compile_triton, find_triton
 
-NO_KERNELS = KernelSet("none", {})
-
 EMITTED = ("cast_f16_f32", "cast_bf16_f32", "rope_table")
 """The entries that a manifest calls beside those of the lane's schedules."""
 
 
-def catalog(vendor: Vendor) -> KernelSet:
-    """The kernels that the library has for a vendor's sets."""
-    return cpu_kernels() if vendor == "cpu" else NO_KERNELS
+def catalogs(hardware: HardwareSet) -> tuple[KernelSet, ...]:
+    """The kernels that the library has for a hardware set, as each numerics takes them."""
+    return tuple(lane_of(hardware, numerics).kernels for numerics in get_args(Numerics))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +66,11 @@ def modules_of(kernels: Iterable[Kernel]) -> dict[str, Kernel]:
 
 
 def audit_sources(sources: Sources, built: Built) -> list[Finding]:
-    """What a target has of everything the lane and the manifest may ask for."""
-    kernels = catalog(sources.hardware.vendor)
+    """What a target has of everything the lane and the manifest may ask for.
+
+    Numerics differ in how modules are compiled, never in which entries they have.
+    """
+    kernels, *_ = catalogs(sources.hardware)
     return audit(_asked(kernels), built, sources.absences())
 
 
@@ -82,7 +84,7 @@ def require_kernels(manifest: Manifest, built: Built, kernels: KernelSet) -> lis
 
 
 def _asked(kernels: KernelSet) -> Iterator[Wanted]:
-    for lookup in lookups():
+    for lookup in lookups(kernels.coding):
         kernel = kernels.get(lookup.entry)
         wanted = _wanted(lookup.entry, lookup.asker, lookup.without, kernel)
         yield replace(wanted, forms=lookup.forms)

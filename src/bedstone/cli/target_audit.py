@@ -81,11 +81,9 @@ def _summary(faults: "list[RecordFault]", audits: "list[TargetAudit]") -> str:
         return f"audit FAILED: {counted(len(faults), 'fault')} in the records"
     failed = sum(1 for found in audits if found.failed)
     sets = {found.hardware for found in audits}
-    bare = sets - {found.hardware for found in audits if found.compiled.objects}
     lookups = sum(len(found.findings) for found in audits)
-    without = f" ({len(bare)} without kernels: {', '.join(sorted(bare))})" if bare else ""
     targets = counted(len(audits), "target")
-    what = f"{counted(len(sets), 'set')}{without}, {targets}, {lookups} lookups"
+    what = f"{counted(len(sets), 'set')}, {targets}, {lookups} lookups"
     if failed:
         return f"audit FAILED: {what}, {counted(failed, 'target')} not fit for use"
     return f"audit passed: {what}, each found or expected to be absent"

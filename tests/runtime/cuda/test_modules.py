@@ -92,6 +92,12 @@ def test_clusters_beyond_the_portable_size_are_allowed_for(driver, cluster, larg
     assert driver.code[FLOAT]["only"].large_clusters == large
 
 
+@pytest.mark.parametrize("overlaps", [False, True])
+def test_launches_that_overlap_divide_a_multiprocessors_memory_alike(driver, overlaps):
+    Modules(driver).function(artifact("m", FAT), Kernel("m", "only", (PTR,), overlaps=overlaps))
+    assert driver.code[FLOAT]["only"].prefers_shared == overlaps
+
+
 def test_an_error_of_the_driver_is_the_driver_s(driver, monkeypatch):
     def failing(_image):
         from bedstone.runtime.cuda.driver import CudaError

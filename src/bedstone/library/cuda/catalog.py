@@ -97,7 +97,10 @@ def _maps(geometry: Geometry) -> tuple[Param, ...]:
 
 
 def _rounded(kernels: Mapping[str, Kernel], cache: CacheType) -> dict[str, Kernel]:
-    """The kernels, those of modules that touch tables compiled for tables of another type."""
+    """The kernels, those whose modules depend on the type of tables compiled for another one.
+
+    Products by blocks do: where tables are rounded, they may round what they multiply.
+    """
     touching = {kernel.module for kernel in kernels.values() if _touches(kernel)}
     return {
         name: _for_tables(kernel, cache) if kernel.module in touching else kernel
@@ -106,7 +109,8 @@ def _rounded(kernels: Mapping[str, Kernel], cache: CacheType) -> dict[str, Kerne
 
 
 def _touches(kernel: Kernel) -> bool:
-    return any(isinstance(p.type, StateParam) and p.name in _TABLES for p in kernel.params)
+    tables = (isinstance(p.type, StateParam) and p.name in _TABLES for p in kernel.params)
+    return "BS_FORMAT" in kernel.defines or any(tables)
 
 
 def _for_tables(kernel: Kernel, cache: CacheType) -> Kernel:

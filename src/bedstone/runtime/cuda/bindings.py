@@ -17,6 +17,8 @@ from bedstone.runtime.cuda.driver import NOT_FOUND, CudaError, Facts, Launch, Ro
 _LIBRARY = "libcuda.so.1"
 _INSTALL = "install it with `pip install 'bedstone[cuda]'`"
 _POINTER = ctypes.c_void_p
+_ALL_SHARED = 100
+"""Of the memory that caches and blocks share, the percentage for blocks."""
 
 
 def open_driver(ordinal: int) -> "CudaDriver":
@@ -236,6 +238,12 @@ class CudaDriver:
         names = self._api.CUfunction_attribute
         which = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         self._call("cuFuncSetAttribute", function, which, nbytes)
+
+    def prefer_shared(self, function: int) -> None:
+        """Run it on multiprocessors that hold as much shared memory as they can."""
+        names = self._api.CUfunction_attribute
+        which = names.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+        self._call("cuFuncSetAttribute", function, which, _ALL_SHARED)
 
     def allow_large_clusters(self, function: int) -> None:
         """Let it run in clusters of more than eight blocks."""

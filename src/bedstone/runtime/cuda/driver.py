@@ -188,6 +188,9 @@ class Driver(Protocol):
     def allow_shared(self, function: int, nbytes: int) -> None:
         """Raise what its blocks may share, beyond what is declared in its source."""
 
+    def prefer_shared(self, function: int) -> None:
+        """Run it on multiprocessors that hold as much shared memory as they can."""
+
     def allow_large_clusters(self, function: int) -> None:
         """Let it run in clusters of more than eight blocks."""
 

@@ -122,6 +122,10 @@ class Modules:
         a, b, c = kernel.cluster or (1, 1, 1)
         if a * b * c > _PORTABLE_CLUSTER:
             self._driver.allow_large_clusters(function)
+        if kernel.overlaps:
+            # a multiprocessor divides its memory anew only when it is idle: launches that are to
+            # meet on one must all want the same division
+            self._driver.prefer_shared(function)
 
 
 def _spelled(layout: tuple[int, ...]) -> str:
