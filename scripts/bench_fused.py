@@ -2,7 +2,8 @@
 
     python scripts/bench_fused.py CHECKPOINT [--json] > measurements/DATE-MACHINE.json
 
-Both sides are compiled and loaded in this process. A round feeds the prompt and takes the steps on
+Both sides are compiled in this process, and loaded twice in opposite orders: where a session's
+memory comes to lie is worth some percents too. A round feeds the prompt and takes the steps on
 each, the other side first every second round, so what else the machine does falls on both alike.
 Rates are medians over the rounds, in tokens a second. Both must make the same tokens: else it ends
 with 1. The unfused side holds every rule of the lane back.
@@ -25,12 +26,13 @@ from time import perf_counter
 from typing import Any
 
 from bedstone.build.compile import compile_checkpoint
-from bedstone.build.request import Options, Request
+from bedstone.build.request import Options, Package, Request
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.lane.plan import RULES
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
+from bedstone.runtime.session import Session
 from bedstone.spec.package import PLAN
 from bedstone.spec.release import VERSION
 
@@ -45,19 +47,20 @@ SIDES: Mapping[str, tuple[str, ...]] = {"fused": (), "unfused": RULES}
 class Side:
     """One way to compile it; rates in tokens a second, a value a round."""
 
-    generator: Generator
     launches: int
+    generators: list[Generator] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     prefill: list[float] = field(default_factory=list)
     decode: list[float] = field(default_factory=list)
 
-    def round(self, prompt: Sequence[int], steps: int) -> None:
+    def round(self, number: int, prompt: Sequence[int], steps: int) -> None:
         """Feed the prompt, take the steps, note how long each took."""
-        self.generator.reset()
+        generator = self.generators[number // 2 % 2]
+        generator.reset()
         began = perf_counter()
-        first = self.generator.prefill(prompt)
+        first = generator.prefill(prompt)
         fed = perf_counter()
-        self.tokens = [first, *self.generator.advance(steps)]
+        self.tokens = [first, *generator.advance(steps)]
         done = perf_counter()
         self.prefill.append(len(prompt) / (fed - began))
         self.decode.append(steps / (done - fed))
@@ -77,13 +80,17 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Compile and load both sides, run the rounds; the record of them."""
     with ExitStack() as stack:
         opened = stack.enter_context(closing(open_checkpoint(options.checkpoint)))
-        sides = {name: _open(opened, name, options, folder, stack) for name in SIDES}
+        packages = {name: _compiled(opened, name, options, folder) for name in SIDES}
+        sides = {name: Side(_launches(package)) for name, package in packages.items()}
+        for name in (*SIDES, *reversed(SIDES)):
+            session = _loaded(packages[name], opened, options)
+            sides[name].generators.append(Generator(stack.enter_context(session)))
         ids = opened.tokenizer.encode(TEXT * 40, special=False)[: options.prompt]
         load_before = os.getloadavg()
-        for number in range(-1, options.rounds):
+        for number in range(-4, options.rounds):
             for side in list(sides.values())[:: 1 if number % 2 else -1]:
-                side.round(ids, options.steps)
-                if number < 0:  # the first meets cold caches
+                side.round(number, ids, options.steps)
+                if number < 0:  # the first meet cold caches
                     side.prefill.clear()
                     side.decode.clear()
         text = opened.tokenizer.decode(sides["fused"].tokens)
@@ -105,18 +112,20 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
-def _open(
-    opened: Checkpoint, name: str, options: argparse.Namespace, folder: Path, stack: ExitStack
-) -> Side:
+def _compiled(opened: Checkpoint, name: str, options: argparse.Namespace, folder: Path) -> Package:
     wanted = Options(options.numerics, held=SIDES[name])
     request = Request(opened, wanted, folder / "cache")
-    package = compile_checkpoint(request, folder / name, lambda _: None)
+    return compile_checkpoint(request, folder / name, lambda _: None)
+
+
+def _loaded(package: Package, opened: Checkpoint, options: argparse.Namespace) -> Session:
     tokens = package.lock.pages(options.prompt + options.steps + 1)
-    session = stack.enter_context(
-        load(package.path, tokens=tokens, checkpoint=opened, threads=options.threads)
-    )
-    plan = json.loads((package.path / PLAN).read_text())
-    return Side(Generator(session), plan["decode"]["launches"])
+    return load(package.path, tokens=tokens, checkpoint=opened, threads=options.threads)
+
+
+def _launches(package: Package) -> int:
+    launches: int = json.loads((package.path / PLAN).read_text())["decode"]["launches"]
+    return launches
 
 
 def _ratio(sides: Mapping[str, Side], what: str) -> dict[str, float]:
@@ -154,7 +163,7 @@ def main() -> None:
     parser.add_argument("--numerics", choices=("quantized", "precise"), default="quantized")
     parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt")
     parser.add_argument("--steps", type=int, default=128, help="tokens to decode")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
