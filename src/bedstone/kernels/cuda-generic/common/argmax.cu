@@ -6,6 +6,7 @@
 #include "pack.cuh"
 
 #define THREADS 1024
+#define MOST_BLOCKS 16  // of a cluster
 
 struct Best {
     float value;
@@ -29,14 +30,13 @@ static __device__ __forceinline__ Best best_of_warp(Best best) {
     return best;
 }
 
-// Of the values that this thread of the cluster looks at.
+// Of the values that this thread looks at, where `blocks` share a row and this is block `rank` of them.
 template <int N>
-static __device__ __forceinline__ Best search(const float *logits, int vocab) {
+static __device__ __forceinline__ Best search(const float *logits, int vocab, int rank, int blocks) {
     Best best = nothing();
     float poison = 0.0f;
-    int step = N * THREADS * cluster_size();
 #pragma unroll 4
-    for (int i = N * (cluster_rank() * THREADS + threadIdx.x); i < vocab; i += step) {
+    for (int i = N * (rank * THREADS + threadIdx.x); i < vocab; i += N * THREADS * blocks) {
         Pack<N> v = load<N>(logits + i);
 #pragma unroll
         for (int j = 0; j < N; j++) {
@@ -50,9 +50,10 @@ static __device__ __forceinline__ Best search(const float *logits, int vocab) {
 }
 
 // Of this block, in each thread of its first warp.
-static __device__ __forceinline__ Best best_of_block(Best best) {
+static __device__ __forceinline__ Best best_of_block(const float *logits, int vocab, int rank, int blocks) {
     __shared__ Best warps[THREADS / 32];
-    best = best_of_warp(best);
+    Best best = best_of_warp(by_four(vocab) ? search<4>(logits, vocab, rank, blocks)
+                                            : search<1>(logits, vocab, rank, blocks));
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = best;
     __syncthreads();
     best = threadIdx.x < 32 ? best_of_warp(warps[threadIdx.x]) : nothing();
@@ -60,12 +61,12 @@ static __device__ __forceinline__ Best best_of_block(Best best) {
     return best;
 }
 
-// What the blocks of a cluster found, in the first thread of its first block.
+// What the blocks of a cluster found together, in the first thread of its first block.
 static __device__ __forceinline__ Best best_of_row(const float *logits, int vocab) {
-    __shared__ Best blocks[16];
-    bool fours = by_four(vocab);
-    Best best = best_of_block(fours ? search<4>(logits, vocab) : search<1>(logits, vocab));
-    if (threadIdx.x == 0) *of_block(blocks + cluster_rank(), 0) = best;
+    __shared__ Best blocks[MOST_BLOCKS];
+    int rank = cluster_rank();
+    Best best = best_of_block(logits, vocab, rank, cluster_size());
+    if (threadIdx.x == 0) *of_block(blocks + rank, 0) = best;
     cluster_sync();
     best = nothing();
     for (int i = 0; i < cluster_size(); i++) best = better(best, blocks[i]);
@@ -113,22 +114,25 @@ argmax(const float *logits, const int *position, const int *pages, int *next, in
     if (best.finite && inside) run[advanced] = best.index;
 }
 
-// Each row is a sequence. The step is one: a bad logit of any row keeps all where they are.
+// Each row is a sequence, and a block's. The step is one: a bad logit of any row keeps all where they are.
 BS_KERNEL(THREADS)
 argmax_rows(const float *logits, const int *position, const int *pages, int *next, int *error, int *token,
             int *at, int *to_slot, int rows, int vocab, int page, int pages_width) {
     start();
     if (idle_block()) return;
-    int finite = 1;
-    for (int r = 0; r < rows; r++) {
-        Best best = best_of_row(logits + (i64)r * vocab, vocab);
+    __shared__ int finites[MOST_BLOCKS];
+    int rank = cluster_rank(), blocks = cluster_size(), finite = 1;
+    for (int r = rank; r < rows; r += blocks) {
+        Best best = best_of_block(logits + (i64)r * vocab, vocab, 0, 1);
         finite &= best.finite;
-        if (last_word()) next[r] = best.index;
-        // the first block has read what the others found before they find more
-        cluster_sync();
+        if (threadIdx.x == 0) next[r] = best.index;
     }
+    if (threadIdx.x == 0) *of_block(finites + rank, 0) = finite;
+    cluster_sync();
     if (!last_word()) return;
     Advance out = {next, error, token, at, to_slot};
+    finite = 1;
+    for (int i = 0; i < blocks; i++) finite &= finites[i];
     *error = !finite;
     for (int r = 0; r < rows; r++) {
         place(out, r, position[r] + finite, pages + (i64)r * pages_width, page, pages_width);

@@ -61,7 +61,7 @@ template <bool WIDE, class T>
 static __device__ __forceinline__ void add_products(const T *key, const float *queries, int pitch, int width,
                                                     int heads, float (&score)[HEADS]) {
     constexpr int N = 16 / sizeof(T);
-#pragma unroll(WIDE ? 2 : 1)
+#pragma unroll(WIDE ? 4 : 1)
     for (int d = N * (threadIdx.x % 4); d < width; d += 4 * N) {
         Pack<N> k = read_some<WIDE, N>(key + d, width - d);
 #pragma unroll

@@ -80,8 +80,8 @@ static __device__ __forceinline__ void attend_tile(const Attention<bf16> &a, con
     if (!pair.see_any(from)) return;
     float score[TILE / 2] = {};
     multiply_keys(q, keys, score);
-    if (pair.see_all(from)) scale_scores<false>(a, pair, from, score);
-    else scale_scores<true>(a, pair, from, score);
+    scale_scores(a, score);
+    mask_scores(pair, from, score);
     float by[2];
     soften(score, out, by);
     shrink(out, by);

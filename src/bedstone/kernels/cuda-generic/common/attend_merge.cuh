@@ -30,19 +30,28 @@ static __device__ __forceinline__ void finish_value(const Attention<K> &a, const
     a.finish(heads.row, heads.first + i / a.dv, i % a.dv, Pack<1>{{__fdiv_rn(merged.value, whole)}});
 }
 
+#define MOST_BLOCKS 16  // of a cluster
+
 // Each block of a cluster has attended a piece, whose values are [HEADS][dv]; each finishes a share of
-// them.
+// them. All pieces are read before any is added: the other blocks are far away.
 template <class K>
 static __device__ __forceinline__ void merge_cluster(const Attention<K> &a, float *values, const Heads &heads,
                                                      State &state) {
+    int blocks = cluster_size();
     cluster_sync();
-    for (int i = cluster_rank() * ATTEND_THREADS + threadIdx.x; i < heads.count * a.dv;
-         i += cluster_size() * ATTEND_THREADS) {
-        Merged merged = {-BS_INFINITY, 0.0f, 0.0f};
+    for (int i = cluster_rank() * ATTEND_THREADS + threadIdx.x; i < heads.count * a.dv; i += blocks * ATTEND_THREADS) {
+        Merged piece[MOST_BLOCKS], merged = {-BS_INFINITY, 0.0f, 0.0f};
         int h = i / a.dv;
-        for (int rank = 0; rank < cluster_size(); rank++) {
+#pragma unroll
+        for (int rank = 0; rank < MOST_BLOCKS; rank++) {
+            if (rank >= blocks) break;
             const State *other = of_block(&state, rank);
-            merged.add(other->top[h], other->sum[h], of_block(values, rank)[i]);
+            piece[rank] = Merged{other->top[h], other->sum[h], of_block(values, rank)[i]};
+        }
+#pragma unroll
+        for (int rank = 0; rank < MOST_BLOCKS; rank++) {
+            if (rank >= blocks) break;
+            merged.add(piece[rank].top, piece[rank].sum, piece[rank].value);
         }
         finish_value(a, heads, i, merged);
     }

@@ -177,26 +177,43 @@ struct Running {
     }
 };
 
-// A stream's positions go by: keys of the next tile are on their way while values are multiplied.
+// A stream's tiles of positions from `tile` on: the keys and the values of one are on their way while
+// those before them are multiplied, and the rows of the next are looked up.
 template <int D>
-static __device__ __forceinline__ void run_stream(const Attention<bf16> &a, const Heads &heads,
-                                                  const uint4 *queries, int tile, int step, int first,
-                                                  Running<D> &own) {
-    int row = row_in_tile(a.k, heads.span, tile);
+struct Stream {
+    const Attention<bf16> &a;
+    const Heads &heads;
+    int tile, step, first, row, next_row;
     Keys<D> keys;
-    keys.read(a.k, heads.group, row);
-    for (int last = heads.span.last / 16; tile <= last; tile += step) {
-        Values<D> values;
+    Values<D> values;
+
+    __device__ __forceinline__ bool has(int which) const { return which * 16 <= heads.span.last; }
+
+    __device__ __forceinline__ void start() {
+        if (!has(tile)) return;
+        row = row_in_tile(a.k, heads.span, tile);
+        keys.read(a.k, heads.group, row);
         values.read(a.v, heads.group, first, row);
-        float score[4];
-        keys.multiply(queries, score);
-        row = row_in_tile(a.k, heads.span, tile + step);
-        if (tile + step <= last) keys.read(a.k, heads.group, row);
-        u32 weights[4];
-        own.weigh(a, heads.span, tile, score, weights);
-        own.add(weights, values);
+        next_row = row_in_tile(a.k, heads.span, tile + step);
     }
-}
+
+    __device__ __forceinline__ void run(const uint4 *queries, Running<D> &own) {
+        for (; has(tile); tile += step) {
+            bool more = has(tile + step);
+            float score[4];
+            u32 weights[4];
+            keys.multiply(queries, score);
+            row = next_row;
+            if (more) {
+                keys.read(a.k, heads.group, row);
+                next_row = row_in_tile(a.k, heads.span, tile + 2 * step);
+            }
+            own.weigh(a, heads.span, tile, score, weights);
+            own.add(weights, values);
+            if (more) values.read(a.v, heads.group, first, row);
+        }
+    }
+};
 
 // The streams of a block put together, relative to the highest of their tops.
 template <int D>
@@ -244,9 +261,11 @@ static __device__ __forceinline__ void attend_one_lot(const Attention<bf16> &a, 
     tile += (stream * cluster_size() + cluster_rank() - tile % step + step) % step;
     Running<D> own = {};
     own.top = -BS_INFINITY;
+    Stream<D> tiles = {a, heads, tile, step, first};
+    tiles.start();
     halve_queries<D>(a, heads, queries);
     __syncthreads();
-    if (tile * 16 <= heads.span.last) run_stream<D>(a, heads, queries, tile, step, first, own);
+    tiles.run(queries, own);
     fold_streams<D>(heads, own, first, streams, slices, values, state);
     merge_cluster(a, values, heads, state);
 }

@@ -88,21 +88,30 @@ struct Outputs {
     float top[2], sum[2];
 };
 
-// Scores in units of log2; those of unseen positions -inf.
-template <bool MASKED>
-static __device__ __forceinline__ void scale_scores(const Attention<bf16> &a, const RowPair &pair, int from,
-                                                    float (&score)[TILE / 2]) {
-    float by = a.scale * LOG2_E;
+// cap * tanh(x / cap), where the score matters no more than its difference to others.
+static __device__ __forceinline__ float capped_fast(float x, float cap) {
+    return cap - 2.0f * cap / (1.0f + exp2_fast(x / cap * (2.0f * LOG2_E)));
+}
+
+// Scores in units of log2.
+static __device__ __forceinline__ void scale_scores(const Attention<bf16> &a, float (&score)[TILE / 2]) {
+    if (a.softcap > 0.0f) {
 #pragma unroll
-    for (int n = 0; n < TILE / 8; n++)
+        for (int i = 0; i < TILE / 2; i++) score[i] = capped_fast(score[i] * a.scale, a.softcap) * LOG2_E;
+    } else {
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            if (a.softcap > 0.0f) score[4 * n + i] = a.capped(score[4 * n + i]) * LOG2_E;
-            else score[4 * n + i] *= by;
-            if (!MASKED) continue;
-            int t = from + 8 * n + threadIdx.x % 4 * 2 + i % 2;
-            if (!pair.span[i / 2].has(t)) score[4 * n + i] = -BS_INFINITY;
-        }
+        for (int i = 0; i < TILE / 2; i++) score[i] *= a.scale * LOG2_E;
+    }
+}
+
+// Scores of unseen positions to -inf.
+static __device__ __forceinline__ void mask_scores(const RowPair &pair, int from, float (&score)[TILE / 2]) {
+    if (pair.see_all(from)) return;
+#pragma unroll
+    for (int i = 0; i < TILE / 2; i++) {
+        int t = from + i / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+        if (!pair.span[i / 2 % 2].has(t)) score[i] = -BS_INFINITY;
+    }
 }
 
 static __device__ __forceinline__ float of_quad_max(float x) {

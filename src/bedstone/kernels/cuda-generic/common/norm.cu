@@ -1,5 +1,4 @@
 // norm, add_norm, quantize: a block is a row.
-#define THREADS 1024
 #include "norm.cuh"
 
 static __device__ __forceinline__ void norm_entry(const float *x, Forms out, const Norm &norm, int width) {
@@ -18,12 +17,9 @@ static __device__ __forceinline__ void add_norm_entry(const float *x, const floa
     i64 start = (i64)blockIdx.x * width;
     auto run = [&](auto n) {
         constexpr int N = decltype(n)::count;
-        auto read = [&](int i) {
-            Pack<N> v = each(load<N>(x + start + i), load<N>(d + start + i), __fadd_rn);
-            store(sum + start + i, v);
-            return v;
-        };
-        norm_row<N>(norm, width, read, [&](int i, Pack<N> v) { out.give(start + i, v); });
+        norm_row<N>(norm, width, [&](int i) { return each(load<N>(x + start + i), load<N>(d + start + i), __fadd_rn); },
+                    [&](int i, Pack<N> v) { store(sum + start + i, v); },
+                    [&](int i, Pack<N> v) { out.give(start + i, v); });
     };
     in_packs(by_four(width, norm.unit), run);
 }
@@ -46,12 +42,12 @@ NORM(norm_f, add_norm, F, y, nullptr)
 NORM(norm_q, add_norm_q, Q, nullptr, yq)
 NORM(norm_fq, add_norm_fq, FQ, y, yq)
 
-BS_KERNEL(256) quantize(const float *x, code_t *yq, int rows, int width) {
+BS_KERNEL(THREADS) quantize(const float *x, code_t *yq, int rows, int width) {
     i64 start = (i64)blockIdx.x * width;
     before_next();
     after_previous();
     in_packs(by_four(width), [&](auto n) {
         constexpr int N = decltype(n)::count;
-        along<N, 256>(width, [&](int i) { store(yq + start + i, load<N>(x + start + i)); });
+        along<N, THREADS>(width, [&](int i) { store(yq + start + i, load<N>(x + start + i)); });
     });
 }

@@ -1,5 +1,4 @@
 // norm of a part or into columns, l2norm, gated_norm, add_norm_pre: a block is a row.
-#define THREADS 512
 #include "act.cuh"
 #include "norm.cuh"
 
@@ -85,16 +84,16 @@ static __device__ __forceinline__ void add_norm_pre_row(Addends in, const Norm &
     float *row = fetch_weights<N>(pre_weights, pre.w, width);
     before_next();
     after_previous();
-    float sum = lay_row<N>(row, width, [&](int i) { return load<N>(in.d + start + i); });
+    auto nobody = [](int, Pack<N>) {};
+    float sum = lay_row<N>(row, width, [&](int i) { return load<N>(in.d + start + i); }, nobody);
     fetched();
     float by = pre.factor(block_sum<1>(sum));
-    sum = lay_row<N>(row, width, [&](int i) {
+    auto read = [&](int i) {
         Pack<N> normed = each(load<N>(row + i), load<N>(pre_weights + i),
                               [&](float x, float w) { return pre.scaled(x, by, w); });
-        Pack<N> v = each(load<N>(in.x + start + i), normed, __fadd_rn);
-        store(in.sum + start + i, v);
-        return v;
-    });
+        return each(load<N>(in.x + start + i), normed, __fadd_rn);
+    };
+    sum = lay_row<N>(row, width, read, [&](int i, Pack<N> v) { store(in.sum + start + i, v); });
     norm_laid<N>(row, weights, norm, width, sum, [&](int i, Pack<N> v) { out.give(start + i, v); });
 }
 

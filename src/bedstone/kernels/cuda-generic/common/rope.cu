@@ -42,30 +42,34 @@ struct Scale {
     }
 };
 
+// A head's values at(i): summed by fours, as `norm` does where a warp has a unit.
 template <class At>
 static __device__ __forceinline__ Scale scale_of(At at, const float *w, Norm norm, int head_dim) {
     if (!w) return Scale{w, 1.0f, 0.0f};
     float sum = 0.0f;
-    for (int i = threadIdx.x % 32; i < head_dim; i += 32) {
-        float v = at(i);
-        sum = fmaf(v, v, sum);
-    }
+    for (int i = threadIdx.x % 32 * 4; i < head_dim; i += 128)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (i + j < head_dim) sum = fmaf(at(i + j), at(i + j), sum);
     float mean = warp_sum(sum) / (float)head_dim;
     return Scale{w, 1.0f / sqrtf(mean + norm.eps), norm.plus_one ? 1.0f : 0.0f};
 }
 
-// A head's values at(i) into y.
+// A head's values at(i) into y; `cos` and `sin` are of the row's position.
 template <class At, class T>
-static __device__ __forceinline__ void turn_head(At at, const Scale &scale, const Turn &turn, i64 angle, T *y) {
+static __device__ __forceinline__ void turn_head(At at, const float *w, Norm norm, const Turn &turn,
+                                                 const float *cos, const float *sin, T *y) {
     int lane = threadIdx.x % 32, half = turn.rot / 2, end = turn.offset + turn.rot;
+    Scale scale = scale_of(at, w, norm, turn.head_dim);
+#pragma unroll 2
     for (int i = lane; i < half; i += 32) {
         int first = turn.offset + (turn.kind == PAIR_NEIGHBOURS ? 2 * i : i);
         int second = first + (turn.kind == PAIR_NEIGHBOURS ? 1 : half);
-        float a = scale.of(at(first), first), b = scale.of(at(second), second);
-        float c = turn.cos[angle + i], s = turn.sin[angle + i];
-        y[first] = from_f32<T>(__fmaf_rn(a, c, -__fmul_rn(b, s)));
-        y[second] = from_f32<T>(__fmaf_rn(b, c, __fmul_rn(a, s)));
+        float a = scale.of(at(first), first), b = scale.of(at(second), second), c = cos[i], s = sin[i];
+        y[first] = from_f32<T>(__fsub_rn(__fmul_rn(a, c), __fmul_rn(b, s)));
+        y[second] = from_f32<T>(__fadd_rn(__fmul_rn(b, c), __fmul_rn(a, s)));
     }
+    if (turn.rot == turn.head_dim) return;
     for (int i = lane; i < turn.head_dim; i += 32)
         if (i < turn.offset || i >= end) y[i] = from_f32<T>(scale.of(at(i), i));
 }
@@ -75,11 +79,18 @@ static __device__ __forceinline__ void rotate_head(const Part<Y> &part, const Tu
     i64 row = blockIdx.x;
     auto *y = part.to.row(row);
     if (!y) return;
+    y += head * turn.head_dim;
     // a row that has no position is one that nobody reads, but the tables begin at position 0
-    int position = turn.position[row];
-    i64 angle = (i64)(position < 0 ? 0 : position) * (turn.rot / 2);
-    auto at = [&](int i) { return part.x[part.window.at(row, head * turn.head_dim + i)]; };
-    turn_head(at, scale_of(at, part.w, norm, turn.head_dim), turn, angle, y + head * turn.head_dim);
+    i64 angle = (i64)max(turn.position[row], 0) * (turn.rot / 2);
+    const float *cos = turn.cos + angle, *sin = turn.sin + angle;
+    int first = head * turn.head_dim;
+    if (part.window.width % turn.head_dim == 0) {
+        const float *x = part.x + part.window.at(row, first);
+        turn_head([x](int i) { return x[i]; }, part.w, norm, turn, cos, sin, y);
+    } else {
+        auto at = [&](int i) { return part.x[part.window.at(row, first + i)]; };
+        turn_head(at, part.w, norm, turn, cos, sin, y);
+    }
 }
 
 static __device__ __forceinline__ void prefetch(const float *w, int count) {

@@ -113,8 +113,8 @@ struct Walk {
 
     __device__ __forceinline__ void weigh(int i, float (&score)[TILE / 2], Outputs<D> &out, float (&by)[2]) const {
         int at = from + i * TILE;
-        if (pair.see_all(at)) scale_scores<false>(a, pair, at, score);
-        else scale_scores<true>(a, pair, at, score);
+        scale_scores(a, score);
+        mask_scores(pair, at, score);
         soften(score, out, by);
     }
 
