@@ -38,61 +38,82 @@ struct Turn {
     }
 };
 
-// Calls `f(row, unit, units, step)` for all that a block reads, in the order in which it does.
-template <class J, class F>
-static __device__ __forceinline__ void each_step(const J &job, Share share, Passes passes, F f) {
-    for (int row = 0; row < job.rows; row += BS_COLUMNS)
-        for (int unit = share.from; unit < share.end; unit += passes.units)
-            for (int step = share.first_step; step < share.last_step; step++)
-                f(row, least(passes.units, share.end - unit), unit, step);
-}
+// Where a pass finds its weights: of each unit a row, and the map of its matrix.
+template <class J>
+struct Source {
+    static constexpr int most = BS_EXCHANGED / slots_a_unit<J>;
+    const Map *map[most];
+    int row[most];
 
-template <class J, class M>
-static __device__ __forceinline__ void copy_weights(u8 *to, const J &job, const M &maps, int unit, int units, int step,
-                                                    u64 *barrier) {
-    for (int i = 0; i < units; i++) {
-        int tile = unit + i, matrix;
-        part_of(job, 16, tile, matrix);
+    template <class M>
+    __device__ __forceinline__ void point(const J &job, const M &maps, int unit) {
 #pragma unroll
-        for (int j = 0; j < slots_a_unit<J>; j++, to += BS_SLOT_BYTES)
-            copy_box(to, maps.w + matrix + j, step * BS_DEPTH, tile * 16, barrier);
+        for (int i = 0; i < most; i++) {
+            int tile = unit + i, matrix;
+            part_of(job, 16, tile, matrix);
+            map[i] = maps.w + matrix;
+            row[i] = tile * 16;
+        }
     }
-}
 
-template <int NB>
-static __device__ __forceinline__ void copy_activations(u8 *to, const Map &x, int row, int step, u64 *barrier) {
+    __device__ __forceinline__ void copy(u32 to, int units, int step, u32 barrier) const {
 #pragma unroll
-    for (int i = 0; i < NB / 2; i++) copy_box(to + i * BS_SLOT_BYTES, &x, step * BS_DEPTH, row + 16 * i, barrier);
-}
+        for (int i = 0; i < most; i++) {
+            if (i >= units) break;
+#pragma unroll
+            for (int j = 0; j < slots_a_unit<J>; j++, to += BS_SLOT_BYTES)
+                copy_box(to, map[i] + j, step * BS_DEPTH, row[i], barrier);
+        }
+    }
+};
 
-// One thread's work. The first stages' weights are asked for while the launch before still runs.
+// One thread's work: the stages of a ring, as soon as they are free.
+template <int NB, class J, class M>
+struct Filler {
+    static constexpr int x_bytes = 8 * NB * BS_ROW_BYTES;
+    const J &job;
+    const M &maps;
+    Passes passes;
+    u32 ring, full;
+    Source<J> source;
+
+    __device__ __forceinline__ void weights(int stage, int units, int step) const {
+        u32 barrier = full + stage * 8;
+        barrier_expect(barrier, x_bytes + units * slots_a_unit<J> * BS_SLOT_BYTES);
+        source.copy(ring + stage * passes.stage_bytes + x_bytes, units, step, barrier);
+    }
+    __device__ __forceinline__ void activations(int stage, int row, int step) const {
+        u32 to = ring + stage * passes.stage_bytes;
+#pragma unroll
+        for (int i = 0; i < NB / 2; i++)
+            copy_box(to + i * BS_SLOT_BYTES, &maps.x, step * BS_DEPTH, row + 16 * i, full + stage * 8);
+    }
+};
+
+// The first stages' weights are asked for while the launch before still runs.
 template <int NB, class J, class M>
 static __device__ __forceinline__ void fill(const J &job, const M &maps, Share share, Passes passes, u8 *ring,
                                             Barriers *barriers) {
-    constexpr int x_bytes = 8 * NB * BS_ROW_BYTES;
-    auto weights = [&](int stage, int unit, int units, int step) {
-        u64 *full = barriers->full + stage;
-        barrier_expect(full, x_bytes + units * slots_a_unit<J> * BS_SLOT_BYTES);
-        copy_weights(ring + stage * passes.stage_bytes + x_bytes, job, maps, unit, units, step, full);
-    };
-    auto activations = [&](int stage, int row, int step) {
-        copy_activations<NB>(ring + stage * passes.stage_bytes, maps.x, row, step, barriers->full + stage);
-    };
-    int steps = share.last_step - share.first_step, early = least(passes.stages, steps), done = 0;
+    Filler<NB, J, M> filler = {job, maps, passes, shared_address(ring), shared_address(barriers->full), {}};
+    int early = least(passes.stages, share.last_step - share.first_step), done = 0;
+    filler.source.point(job, maps, share.from);
     for (int i = 0; i < early; i++)
-        weights(i, share.from, least(passes.units, share.end - share.from), share.first_step + i);
+        filler.weights(i, least(passes.units, share.end - share.from), share.first_step + i);
     before_next();
     after_previous();
-    for (int i = 0; i < early; i++) activations(i, 0, share.first_step + i);
+    for (int i = 0; i < early; i++) filler.activations(i, 0, share.first_step + i);
     Turn turn = {0, 1};
-    each_step(job, share, passes, [&](int row, int units, int unit, int step) {
-        if (done++ >= early) {
-            barrier_wait(barriers->empty + turn.stage, turn.parity);
-            weights(turn.stage, unit, units, step);
-            activations(turn.stage, row, step);
+    for (int row = 0; row < job.rows; row += BS_COLUMNS)
+        for (int unit = share.from; unit < share.end; unit += passes.units) {
+            int units = least(passes.units, share.end - unit);
+            filler.source.point(job, maps, unit);
+            for (int step = share.first_step; step < share.last_step; step++, turn.next(passes.stages)) {
+                if (done++ < early) continue;
+                barrier_wait(barriers->empty + turn.stage, turn.parity);
+                filler.weights(turn.stage, units, step);
+                filler.activations(turn.stage, row, step);
+            }
         }
-        turn.next(passes.stages);
-    });
 }
 
 // --- what a cluster adds up --------------------------------------------------------------------

@@ -18,8 +18,8 @@
 // Warps that multiply.
 #define BS_CONSUMERS 8
 
-// A tile's width between 256 and 128: half of it is whole boxes where two matrices share it.
-#define BS_MIDDLE(J) (J::gated ? 192 : 160)
+// A tile's width between 256 and 128; half of it were no whole boxes where two matrices share it.
+#define BS_MIDDLE 160
 
 struct Ring {
     u8 *stages;
@@ -47,7 +47,7 @@ static __device__ __forceinline__ int outputs_of(int width) { return J::gated ? 
 // its ends add as much as some 24 columns.
 template <class J>
 static __device__ __forceinline__ int choose_width(const J &job) {
-    const int widths[] = {256, BS_MIDDLE(J), 128, 64};
+    const int widths[] = {256, J::gated ? 128 : BS_MIDDLE, 128, 64};
     int best = 0, least_time = 0x7fffffff, row_tiles = ceil_div(job.rows, BS_TALL_ROWS);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -72,7 +72,7 @@ static __device__ __forceinline__ void each_tile(const J &job, int width, F f) {
     }
 }
 
-static __device__ __forceinline__ void copy_boxes(u8 *to, const Map *map, int k, int row, int rows, u64 *barrier) {
+static __device__ __forceinline__ void copy_boxes(u32 to, const Map *map, int k, int row, int rows, u32 barrier) {
     for (int i = 0; i < rows; i += BS_BOX_ROWS) copy_box(to + i * BS_ROW_BYTES, map, k, row + i, barrier);
 }
 
@@ -82,8 +82,8 @@ static __device__ __forceinline__ void fill(const J &job, const M &maps, int wid
     Turn turn = {0, 1};
     each_tile(job, width, [&](int matrix, const Part &, Tile tile) {
         for (int k = 0; k < job.k; k += BS_DEPTH) {
-            u64 *full = ring.full + turn.stage;
-            u8 *to = ring.stages + turn.stage * BS_FILLED_BYTES;
+            u32 full = shared_address(ring.full + turn.stage);
+            u32 to = shared_address(ring.stages) + turn.stage * BS_FILLED_BYTES;
             barrier_wait(ring.empty + turn.stage, turn.parity);
             barrier_expect(full, BS_X_BYTES + width * BS_ROW_BYTES);
             copy_box(to, &maps.x, k, tile.row, full);
@@ -171,9 +171,9 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
     } else {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         if (width == 256) multiply<256>(job, ring);
-        else if (width == BS_MIDDLE(J)) multiply<BS_MIDDLE(J)>(job, ring);
         else if (width == 128) multiply<128>(job, ring);
-        else multiply<64>(job, ring);
+        else if (width == 64) multiply<64>(job, ring);
+        else if constexpr (!J::gated) multiply<BS_MIDDLE>(job, ring);
     }
 }
 

@@ -13,12 +13,16 @@ struct Maps {
     Map x, w[MATRICES];
 };
 
+static __device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
 // A box of a matrix: 64 values of k from `k` on, of as many rows from `row` on as the map says; zeros
-// past its ends. Its bytes arrive at the barrier.
-static __device__ __forceinline__ void copy_box(u8 *to, const Map *map, int k, int row, u64 *barrier) {
+// past its ends. It goes to an address in shared memory, its bytes arrive at the barrier.
+static __device__ __forceinline__ void copy_box(u32 to, const Map *map, int k, int row, u32 barrier) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
-        "[%4];" ::"r"(shared_address(to)),
-        "l"(map), "r"(k), "r"(row), "r"(shared_address(barrier))
+        "[%4];" ::"r"(to),
+        "l"(map), "r"(k), "r"(row), "r"(barrier)
         : "memory");
 }
