@@ -88,16 +88,14 @@ struct Outputs {
     float top[2], sum[2];
 };
 
-// cap * tanh(x / cap), where the score matters no more than its difference to others.
-static __device__ __forceinline__ float capped_fast(float x, float cap) {
-    return cap - 2.0f * cap / (1.0f + exp2_fast(x / cap * (2.0f * LOG2_E)));
-}
-
 // Scores in units of log2.
 static __device__ __forceinline__ void scale_scores(const Attention<bf16> &a, float (&score)[TILE / 2]) {
     if (a.softcap > 0.0f) {
+        // cap * tanh(x / cap) by e to the 2 x / cap
+        float by = a.scale / a.softcap * (2.0f * LOG2_E), most = a.softcap * LOG2_E;
 #pragma unroll
-        for (int i = 0; i < TILE / 2; i++) score[i] = capped_fast(score[i] * a.scale, a.softcap) * LOG2_E;
+        for (int i = 0; i < TILE / 2; i++)
+            score[i] = most - __fdividef(2.0f * most, 1.0f + exp2_fast(score[i] * by));
     } else {
 #pragma unroll
         for (int i = 0; i < TILE / 2; i++) score[i] *= a.scale * LOG2_E;
