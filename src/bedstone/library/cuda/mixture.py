@@ -33,24 +33,28 @@ _ROUTE = Geometry(
     source="route.cu",
 )
 _ROUTE_CODED = replace(_ROUTE, source="route_coded.cu")
-_EACH_CHOICE = Geometry(_threads(256), (Extent("n", 8), Extent("chosen"), Extent("rows")))
+_EACH_CHOICE = Geometry(_threads(128), (Extent("n", 4), Extent("chosen"), Extent("rows")))
 
 
 def _sums(outputs: int) -> Geometry:
-    return Geometry(_threads(256), (Extent("n", outputs), Extent("rows")))
+    return Geometry(_threads(128), (Extent("n", outputs), Extent("rows")))
 
 
 _HEADS = Geometry(_threads(128), (Extent("heads"), Extent("n", 16), Extent("rows")))
-_TRANSPOSED = Geometry(_threads(64), (Extent("heads"), Extent("n", 256), Extent("rows", 8)))
+_TRANSPOSED = Geometry(_threads(128), (Extent("heads"), Extent("n", 128), Extent("rows", 8)))
 
 _EXPERTS_IN_TURN = 128
 """Blocks that an output's experts are dealt to."""
 
 _SORTED_PAIRS = 8192
+_MADE = 4 * 2 * 64 * 20 * 4
+"""Bytes of what four warps make of two matrices for 64 pairs, 16 of a pair's outputs and a gap."""
+
+_MOST_EXPERTS = 1024
 _GROUPED = Geometry(
     _threads(128),
     (Extent("n", 64), Extent(times=_EXPERTS_IN_TURN)),
-    Shared(2 * _SORTED_PAIRS),
+    Shared(_MADE + 4 * _MOST_EXPERTS + 2 * _SORTED_PAIRS),
     source="experts_coded.cu",
 )
 
@@ -60,7 +64,7 @@ _PARTS = 2048
 _GROUPED_SUMS = Geometry(
     _threads(512),
     (Extent("n", 16), Extent("rows", 256)),
-    Shared(_PARTS * (16 * 4 + 2) + 1024 * 4),
+    Shared(_PARTS * (16 * 4 + 2) + 4 * _MOST_EXPERTS),
     source="experts_coded.cu",
 )
 _HEADS_CODED = Geometry(

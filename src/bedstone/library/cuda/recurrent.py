@@ -13,20 +13,20 @@ _STAGE = 16
 _FLOAT = 4
 
 _HELD = Shared(
-    # keys and queries made up to whole 32s, values, gates
-    _FLOAT * _STAGE * (2 * 31 + _COLUMNS + 2),
-    (("dk", _FLOAT * _STAGE * 2),),
+    # twice: keys and queries made up to whole 32s, values, gates
+    2 * _FLOAT * _STAGE * (2 * 31 + _COLUMNS + 2),
+    (("dk", 2 * _FLOAT * _STAGE * 2),),
 )
 
 
-def _conv(channels: str) -> Geometry:
-    grid = (Extent(channels, _CHANNELS), Extent("seqs"), Extent("rows", _SLAB))
+def _conv(channels: str, parts: int) -> Geometry:
+    grid = (Extent(channels, _CHANNELS), Extent("seqs"), Extent("rows", _SLAB, times=parts))
     return Geometry((256, 1, 1), grid)
 
 
 GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
-    ("conv", _conv("channels")),
-    ("conv_parts?", _conv("channels0")),
+    ("conv", _conv("channels", 1)),
+    *((f"conv_parts{parts}", _conv("channels0", parts)) for parts in (2, 3)),
     ("decay", Geometry((256, 1, 1), (Extent("rows"),))),
     (
         "delta*",

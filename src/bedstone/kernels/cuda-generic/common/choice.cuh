@@ -54,7 +54,9 @@ static __device__ __forceinline__ float judged(const float *x, const float *bias
 // How many of `count` keys go before key `i`: of equals the first.
 static __device__ __forceinline__ int rank_of(const u32 *keys, int count, int i) {
     int rank = 0;
-    for (int j = 0; j < count; j++) rank += keys[j] > keys[i] || (keys[j] == keys[i] && j < i);
+    u32 own = keys[i];
+#pragma unroll 8
+    for (int j = 0; j < count; j++) rank += keys[j] > own || (keys[j] == own && j < i);
     return rank;
 }
 
@@ -62,7 +64,7 @@ static __device__ __forceinline__ int rank_of(const u32 *keys, int count, int i)
 static __device__ void keep_groups(const float *x, const float *bias, const Choice &choice, Ballot ballot) {
     int lane = threadIdx.x % 32, size = choice.experts / choice.groups;
     for (int i = lane; i < choice.experts; i += 32) {
-        int group = i / size, rank = rank_of(ballot.keys + group * size, size, i % size);
+        int group = i / size, rank = rank_of(ballot.keys + group * size, size, i - group * size);
         if (rank < choice.group_best) ballot.best[group * choice.group_best + rank] = judged(x, bias, i);
     }
     __syncwarp();
@@ -116,6 +118,7 @@ static __device__ void topk_row(const float *x, const float *bias, const Choice 
 static __device__ void renorm_row(const float *x, const int *ids, int chosen, int normalise, float factor,
                                   float *y) {
     float sum = 0.0f;
+#pragma unroll 8
     for (int i = 0; i < chosen; i++) sum = __fadd_rn(sum, x[ids[i]]);
     for (int i = threadIdx.x % 32; i < chosen; i += 32) {
         float own = x[ids[i]];

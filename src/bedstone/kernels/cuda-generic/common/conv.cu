@@ -1,14 +1,14 @@
 // conv, conv_parts2, conv_parts3: causal convolutions of each channel along the rows of a sequence.
 //
-// A block is a share of each part's channels and SLAB rows of one sequence; a warp makes a segment of a
+// A block is a share of one part's channels and SLAB rows of one sequence; a warp makes a segment of a
 // row: a unit, where units are brought to length one. The ring of a sequence's last rows is read and
 // renewed by the blocks of its first rows alone.
-#define THREADS 512 // of l2norm, whose order of sums this is
 #include "act.cuh"
 #include "norm.cuh"
 
 #define WARPS 8
-#define SLAB 32
+#define SLAB 32   // rows of a block
+#define SPAN 128  // channels of a segment that a lane has four of at most
 
 struct Part {
     const float *x, *w;
@@ -30,115 +30,178 @@ struct Sequence {
     bool begins;
 };
 
-template <int N>
-static __device__ __forceinline__ Pack<N> zeros() {
-    return Pack<N>{};
+// Four values of a part's row that do not lie side by side, or not on sixteen bytes.
+static __device__ __noinline__ Pack<4> scattered(const float *x, Window window, i64 row, int i, int end) {
+    Pack<4> v = {};
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (i + j < end) v.at[j] = x[window.at(row, i + j)];
+    return v;
 }
 
-// N channels of a part in one sequence.
-template <int N>
+// Channels of a part in one sequence, four a lane, as l2norm has them; TAPS 0 where their number is not
+// known beforehand. Fours that do not lie so in memory, N 1, go value by value.
+template <int N, int TAPS>
 struct Channels {
     const Part &part;
-    const Sequence &s;
+    Sequence s;
     float *ring;
     bool packed;
+    float held[4][TAPS ? TAPS : 1];
 
-    __device__ Channels(const Part &p, const Sequence &of)
-        : part(p), s(of), ring(p.ring + of.line * (of.taps - 1) * p.channels), packed(p.window.by_four(p.x)) {}
+    __device__ __forceinline__ explicit Channels(const Part &p) : part(p) {}
 
-    // Row `row` of the sequence; those before its first are the ring's.
-    __device__ __forceinline__ Pack<N> input(int row, int i) const {
-        if (row < 0) return s.begins ? zeros<N>() : load<N>(ring + (i64)(row + s.taps - 1) * part.channels + i);
-        i64 at = s.first + row;
-        if (packed || N == 1) return load<N>(part.x + part.window.at(at, i));
-        Pack<N> v;
+    // The taps of the channels from `i` on.
+    __device__ __forceinline__ void hold(int i) {
 #pragma unroll
-        for (int j = 0; j < N; j++) v.at[j] = part.x[part.window.at(at, i + j)];
-        return v;
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int t = 0; t < TAPS; t++) held[j][t] = i + j < part.channels ? part.w[(i64)(i + j) * TAPS + t] : 0.0f;
+    }
+    __device__ __forceinline__ void begin(const Sequence &of) {
+        s = of;
+        ring = part.ring + s.line * (s.taps - 1) * part.channels;
+        packed = part.window.by_four(part.x);
     }
 
-    __device__ __forceinline__ Pack<N> made(int row, int i) const {
-        Pack<N> sum = zeros<N>();
-#pragma unroll 1
-        for (int t = 0; t < s.taps; t++) {
-            Pack<N> x = input(row + t - (s.taps - 1), i);
-#pragma unroll
-            for (int j = 0; j < N; j++) sum.at[j] = fmaf(x.at[j], part.w[(i64)(i + j) * s.taps + t], sum.at[j]);
+    // Row `row` of the sequence; those before its first are the ring's.
+    __device__ __forceinline__ Pack<4> input(int row, int i, int end) const {
+        if (row < 0) {
+            if (s.begins) return Pack<4>{};
+            const float *from = ring + (i64)(row + s.taps - 1) * part.channels;
+            return read_four<N>(i, end, [&](int at) { return load<N>(from + at); });
         }
-        if (s.act == 1) return each(sum, [](float x) { return silu(x); });
-        if (s.act == 2) return each(sum, [](float x) { return gelu_tanh(x); });
+        i64 at = s.first + row;
+        if (N == 4 && packed) return load<4>(part.x + part.window.at(at, i));
+        return scattered(part.x, part.window, at, i, end);
+    }
+
+    __device__ __forceinline__ Pack<4> sum(int row, int i, int end) const {
+        Pack<4> sum = {};
+        if constexpr (TAPS) {
+            Pack<4> x[TAPS];
+#pragma unroll
+            for (int t = 0; t < TAPS; t++) x[t] = input(row + t - (TAPS - 1), i, end);
+#pragma unroll
+            for (int t = 0; t < TAPS; t++)
+#pragma unroll
+                for (int j = 0; j < 4; j++) sum.at[j] = fmaf(x[t].at[j], held[j][t], sum.at[j]);
+        } else {
+#pragma unroll 1
+            for (int t = 0; t < s.taps; t++) {
+                Pack<4> x = input(row + t - (s.taps - 1), i, end);
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    if (i + j < end) sum.at[j] = fmaf(x.at[j], part.w[(i64)(i + j) * s.taps + t], sum.at[j]);
+            }
+        }
         return sum;
+    }
+
+    __device__ __forceinline__ Pack<4> made(int row, int i, int end) const {
+        Pack<4> v = sum(row, i, end);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            v.at[j] = s.act == 1 ? silu(v.at[j]) : s.act == 2 ? gelu_tanh(v.at[j]) : v.at[j];
+        return v;
     }
 
     __device__ __forceinline__ float squares_from(int row, int i, int end, int step) const {
         float sum = 0.0f;
 #pragma unroll 1
-        for (; i < end; i += step) sum = squares(made(row, i), sum);
+        for (; i < end; i += step) sum = squares(made(row, i, end), sum);
         return warp_sum(sum);
     }
 
-    // The sum of a unit's squares: by a warp; or where a unit is the row as a block would sum it.
-    __device__ __forceinline__ float unit_squares(int row, int from) const {
-        int lane = threadIdx.x % 32, unit = part.unit;
-        if (unit < part.channels) return squares_from(row, from + N * lane, from + unit, N * 32);
+    // The sum of a unit's squares: by a warp; or a long one that is the row as a block would sum it.
+    __device__ __forceinline__ float unit_squares(int row, int from, int end) const {
+        int lane = threadIdx.x % 32;
+        if (part.unit < part.channels || part.unit <= WARP_UNIT) return squares_from(row, from + 4 * lane, end, 4 * 32);
         float mine = 0.0f;
 #pragma unroll 1
         for (int warp = 0; warp < THREADS / 32; warp++) {
-            float sum = squares_from(row, N * (32 * warp + lane), unit, N * THREADS);
+            float sum = squares_from(row, 4 * (32 * warp + lane), end, 4 * THREADS);
             if (lane == warp) mine = sum;
         }
         return warp_sum(mine);
     }
 
-    // Channels [from, end) of a row.
-    __device__ __forceinline__ void make(int row, int from, int end, const Norm &norm) const {
-        float by = part.unit ? norm.factor(unit_squares(row, from)) : 1.0f;
+    __device__ __forceinline__ void put(int row, int i, int end, Pack<4> v, const Norm &norm, float by) const {
         float *y = part.y + (s.first + row) * part.channels;
+        if (part.unit)
+#pragma unroll
+            for (int j = 0; j < 4; j++) v.at[j] = norm.scaled(v.at[j], by, 0.0f);
+        if (i < end) give_four<N>(i, end, v, [&](int at, Pack<N> some) { store(y + at, some); });
+    }
+
+    // Channels [from, end) of a row, of which no lane has more than four.
+    __device__ __forceinline__ void make_one(int row, int from, int end, const Norm &norm) const {
+        int i = from + 4 * (threadIdx.x % 32);
+        Pack<4> v = i < end ? made(row, i, end) : Pack<4>{};
+        put(row, i, end, v, norm, part.unit ? norm.factor(warp_sum(squares(v, 0.0f))) : 1.0f);
+    }
+
+    // Any number of them: made once for the sum of squares, and again.
+    __device__ __forceinline__ void make_any(int row, int from, int end, const Norm &norm) const {
+        float by = part.unit ? norm.factor(unit_squares(row, from, end)) : 1.0f;
 #pragma unroll 1
-        for (int i = from + N * (threadIdx.x % 32); i < end; i += N * 32) {
-            Pack<N> v = made(row, i);
-            if (part.unit) v = each(v, [&](float x) { return norm.scaled(x, by, 0.0f); });
-            store(y + i, v);
-        }
+        for (int i = from + 4 * (threadIdx.x % 32); i < end; i += 4 * 32) put(row, i, end, made(row, i, end), norm, by);
     }
 
     // Rows move towards the front, so that none is read after it was written over.
-    __device__ __forceinline__ void renew(int i) const {
-        for (int t = 0; t < s.taps - 1; t++)
-            store(ring + (i64)t * part.channels + i, input(s.rows + t - (s.taps - 1), i));
+    __device__ __forceinline__ void renew(int i, int end) const {
+        for (int t = 0; t < s.taps - 1; t++) {
+            Pack<4> last = input(s.rows + t - (s.taps - 1), i, end);
+            float *to = ring + (i64)t * part.channels;
+            give_four<N>(i, end, last, [&](int at, Pack<N> some) { store(to + at, some); });
+        }
     }
 };
 
-// Rows [first, last) of a sequence in this block's share of a part.
-template <int N>
-static __device__ __noinline__ void convolve(const Part &part, const Sequence &s, float eps, int first, int last) {
-    Channels<N> channels(part, s);
-    Norm norm = {nullptr, part.unit, eps, 0};
-    int span = part.unit ? part.unit : 32 * N, spans = (part.channels + span - 1) / span;
+// Rows [first, last) of a sequence in this block's share of a part. Warps that have no segment of their
+// own share others' rows.
+template <int N, int TAPS>
+static __device__ __noinline__ void convolve(const Part &part, const Convolution &c, int slab) {
+    Channels<N, TAPS> channels(part);
+    Norm norm = {nullptr, part.unit, c.eps, 0};
+    int span = part.unit ? part.unit : SPAN, spans = (part.channels + span - 1) / span, warp = threadIdx.x / 32;
     int each = (spans + gridDim.x - 1) / gridDim.x, from = each * blockIdx.x, count = min(each, spans - from);
-    for (int item = threadIdx.x / 32; item < count * (last - first); item += WARPS) {
-        int start = span * (from + item % count);
-        channels.make(first + item / count, start, min(start + span, part.channels), norm);
+    int together = count > 0 && count < WARPS ? WARPS / count : 1, lane = 4 * (threadIdx.x % 32);
+    if (count <= 0) return;
+    channels.hold(span * (from + warp % count) + lane);
+    before_next();
+    after_previous();
+    int rows = c.rows / c.seqs, length = c.taps - 1 <= SLAB ? SLAB : rows, first = slab * length;
+    if (first >= rows) return;
+    i64 start = (i64)blockIdx.y * rows;
+    channels.begin({start, c.line[blockIdx.y], rows, c.taps, c.act, c.position[start] == 0});
+    int last = min(first + length, rows);
+    for (int segment = warp; segment < count * together; segment += WARPS) {
+        int begin = span * (from + segment % count), end = min(begin + span, part.channels);
+        if (segment >= WARPS) channels.hold(begin + lane);
+#pragma unroll 1
+        for (int row = first + segment / count; row < last; row += together)
+            if (span <= SPAN) channels.make_one(row, begin, end, norm);
+            else channels.make_any(row, begin, end, norm);
     }
     if (first) return;
     __syncthreads();
     int end = min(span * (from + count), part.channels);
-    for (int i = span * from + N * threadIdx.x; i < end; i += N * 32 * WARPS) channels.renew(i);
+    for (int i = span * from + 4 * threadIdx.x; i < end; i += 4 * 32 * WARPS) channels.renew(i, end);
 }
 
+// Grid: channels of the first part, sequences, rows of each part.
 template <int COUNT>
 static __device__ __forceinline__ void conv_entry(const Part (&parts)[COUNT], const Convolution &c) {
-    before_next();
-    after_previous();
-    int rows = c.rows / c.seqs, slab = c.taps - 1 <= SLAB ? SLAB : rows, first = slab * blockIdx.z;
-    if (first >= rows) return;
-    i64 start = (i64)blockIdx.y * rows;
-    Sequence s = {start, c.line[blockIdx.y], rows, c.taps, c.act, c.position[start] == 0};
 #pragma unroll
     for (int i = 0; i < COUNT; i++)
-        in_packs(by_four(parts[i].channels, parts[i].unit), [&](auto n) {
-            convolve<decltype(n)::count>(parts[i], s, c.eps, first, min(first + slab, rows));
-        });
+        if (blockIdx.z % COUNT == i)
+            in_packs(by_four(parts[i].channels, parts[i].unit), [&](auto n) {
+                constexpr int N = decltype(n)::count;
+                int slab = blockIdx.z / COUNT;
+                if (N == 4 && c.taps == 4 && parts[i].unit <= SPAN) convolve<4, 4>(parts[i], c, slab);
+                else convolve<N, 0>(parts[i], c, slab);
+            });
 }
 
 #define IN(i) const float *x##i, const float *w##i, float *ring##i

@@ -95,27 +95,28 @@ static __device__ __forceinline__ u8 *ring_of_warp() {
 template <class F, int W>
 static __device__ __forceinline__ Products<W> dot_blocks(const Rows<W> &w, const float *x, int units) {
     typedef Stream<F, W> S;
-    S stream(w, ring_of_warp(), units, lanes_of(units));
+    S stream(w, ring_of_warp(), units);
     Products<W> made = {};
     float sums[W][S::V] = {};
+    Step ahead, step;
     __syncwarp();
 #pragma unroll 1
-    for (int step = 0; step < S::AHEAD; step++) stream.fetch(step);
+    for (int i = 1; i < S::SLOTS; i++, stream.next(ahead)) stream.fetch(ahead);
 #pragma unroll 1
-    for (int step = 0; step < stream.steps; step++) {
-        stream.fetch(step + S::AHEAD);
-        stream.arrive();
-        int first = stream.first_unit(step);
+    while (!stream.over(step)) {
+        stream.fetch(ahead);
+        stream.next(ahead);
+        S::arrive();
 #pragma unroll
         for (int v = 0; v < S::V; v++) {
-            int u = first + 32 * v + threadIdx.x % 32;
+            int u = step.first + 32 * v + threadIdx.x % 32;
             if (u >= units) break;
             float values[F::UNIT], all = load_unit<F, true>(x, u, values);
 #pragma unroll
             for (int i = 0; i < W; i++) sums[i][v] += F::dot(stream.row(step, i), u, values, all);
         }
         __syncwarp();
-        if ((step + 1) % stream.rounds) continue;
+        if (!stream.next(step)) continue;
 #pragma unroll
         for (int i = 0; i < W; i++) {
             made.at[i] = add_lanes<S::V>(made.at[i], sums[i]);
@@ -144,10 +145,9 @@ static __device__ __noinline__ float dot_any(const u8 *w, const float *x, int k)
     return total;
 }
 
-// The products of W rows of weights with one row of activations, in every lane. Not inlined: dozens of
-// entries are made of it.
+// The products of W rows of weights with one row of activations, in every lane.
 template <class F, int W>
-static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, int k) {
+static __device__ __forceinline__ Products<W> dot_rows(const Rows<W> &w, const float *x, int k) {
     if (k % F::UNIT || !lies_on_16(x)) {
         Products<W> made;
         for (int i = 0; i < W; i++) made.at[i] = dot_any<F>(w.at[i], x, k);

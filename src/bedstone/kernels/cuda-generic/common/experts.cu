@@ -1,6 +1,6 @@
 // xlinear, xglu, xdown of float activations: a mixture's products, of one weight format. A warp makes one
 // output of one choice of one row; a mixture's shared network is dealt out among the same blocks.
-#define WARPS 8
+#define WARPS 4
 #include "act.cuh"
 #include "dot.cuh"
 #include "families.cuh"

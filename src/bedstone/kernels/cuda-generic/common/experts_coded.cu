@@ -32,12 +32,18 @@ struct Run {
 #define OUTPUTS (16 * WARPS)  // of a block
 #define MANY 8                // eights of pairs that go by together
 #define MOST_PAIRS 8192       // that are sorted at a time
-#define PITCH 20              // from one pair's sums to the next: other banks
+#define SUMS_PITCH 20              // from one pair's sums to the next: other banks
 
-// Where a warp lays what it made of one of two matrices.
-static __device__ __forceinline__ float *sums_of_warp(int matrix) {
-    __shared__ float4 memory[WARPS][2][8 * MANY * PITCH / 4];
-    return (float *)memory[warp()][matrix];
+// A block's shared memory.
+struct Grouped {
+    float4 sums[WARPS][2][8 * MANY * SUMS_PITCH / 4];  // what a warp made of one of two matrices
+    int ends[MOST_EXPERTS];
+    u16 list[MOST_PAIRS];
+};
+
+static __device__ __forceinline__ Grouped &grouped() {
+    extern __shared__ float4 memory[];
+    return *(Grouped *)memory;
 }
 
 // Products of activations with a stack, or with two of which one gates the other.
@@ -67,18 +73,18 @@ struct Product {
                                              int count) const {
         float *staged[M];
 #pragma unroll
-        for (int m = 0; m < M; m++) staged[m] = sums_of_warp(m);
+        for (int m = 0; m < M; m++) staged[m] = (float *)grouped().sums[warp()][m];
         __syncwarp();
         each_sum(tile, [&](int output, int column, const float (&sums)[M]) {
 #pragma unroll
-            for (int m = 0; m < M; m++) staged[m][column * PITCH + output] = sums[m];
+            for (int m = 0; m < M; m++) staged[m][column * SUMS_PITCH + output] = sums[m];
         });
         __syncwarp();
 #pragma unroll 1
         for (int i = threadIdx.x % 32; i < 4 * count; i += 32) {
             const float *sums[M];
 #pragma unroll
-            for (int m = 0; m < M; m++) sums[m] = staged[m] + i / 4 * PITCH + i % 4 * 4;
+            for (int m = 0; m < M; m++) sums[m] = staged[m] + i / 4 * SUMS_PITCH + i % 4 * 4;
             put(first + run.at(start + i / 4), from + i % 4 * 4, sums);
         }
     }
@@ -112,13 +118,12 @@ struct Product {
 // Grid: outputs, experts in turn.
 template <int M>
 static __device__ __forceinline__ void multiply_routed(const Product<M> &product, const int *ids, int rows, int chosen) {
-    extern __shared__ u16 list[];
-    __shared__ int ends[MOST_EXPERTS];
     Experts mine = {(int)blockIdx.y, (int)gridDim.y};
     int from = blockIdx.x * OUTPUTS + warp() * 16, at_once = MOST_PAIRS / chosen;
     for (int row = 0; row < rows; row += at_once) {
         i64 first = (i64)row * chosen;
-        Pairs pairs = sort_pairs(ids + first, min(at_once, rows - row) * chosen, mine, list, ends);
+        Pairs pairs = sort_pairs(ids + first, min(at_once, rows - row) * chosen, mine, grouped().list,
+                                 grouped().ends);
         if (from < product.n)
             each_expert(pairs, mine, 0, 1, [&](int expert, const u16 *own, int count) {
                 product.make_run(expert, from, first, Run{own, count});
@@ -255,7 +260,7 @@ static __device__ void down_rows(const Down &routed, const Down &shared, const M
 // Grid: outputs, rows.
 template <bool SHARED>
 static __device__ __forceinline__ void down(const Down &routed, const Down &shared, const Mix &mix) {
-    extern __shared__ __align__(16) u8 memory[];
+    extern __shared__ float4 memory[];
     Parts &parts = *(Parts *)memory;
     before_next();
     after_previous();

@@ -1,5 +1,5 @@
 // hlinear, hlinear_t of float activations: each head of a row by its own matrix. A warp makes a few of a
-// head's outputs; of the transposed, a thread makes four, for some rows at once.
+// head's outputs; of the transposed, a thread a share of four, for some rows at once.
 #define WARPS 4
 #include "dot.cuh"
 #include "part.cuh"
@@ -41,8 +41,9 @@ HLINEAR(_fq, ARGS(float *y, code_t *yq), y, yq)
 
 // --- transposed --------------------------------------------------------------------------------
 
-#define THREADS 64
-#define MANY_ROWS 8  // whose sums a thread holds
+#define COLUMN_THREADS 32  // of a block, four columns each
+#define SEGMENTS 4         // of k
+#define MANY_ROWS 8        // whose sums a thread holds
 
 // Four values of a row from `i` on; past its end zeros.
 template <class F>
@@ -63,19 +64,18 @@ static __device__ __forceinline__ Pack<4> four_values(const u8 *row, int i, int 
     return v;
 }
 
-// Outputs [from, from + 4) of ROWS rows, from row `first` on; past the last row it again.
+// Sums of outputs [from, from + 4) of ROWS rows, from row `first` on, over values [begin, end) of k; past
+// the last row it again.
 template <int ROWS>
-static __device__ __forceinline__ void transposed(const float *x, const u8 *w, float *y, const Heads &of,
-                                                  const Window &window, int first, int from) {
-    int head = blockIdx.x;
+static __device__ __forceinline__ void add_columns(const float *x, const u8 *w, const Heads &of, const Window &window,
+                                                   int first, int from, int begin, int end, Pack<4> (&sums)[ROWS]) {
     i64 bytes = format::bytes(of.n);
     const float *own[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) own[r] = x + window.at(min(first + r, of.rows - 1), head * of.k);
-    w += (i64)head * of.k * bytes;
-    Pack<4> sums[ROWS] = {};
+    for (int r = 0; r < ROWS; r++) own[r] = x + window.at(min(first + r, of.rows - 1), blockIdx.x * of.k);
+    w += (i64)blockIdx.x * of.k * bytes;
 #pragma unroll 8
-    for (int i = 0; i < of.k; i++) {
+    for (int i = begin; i < end; i++) {
         Pack<4> v = four_values<format>(w + i * bytes, from, of.n);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -84,22 +84,39 @@ static __device__ __forceinline__ void transposed(const float *x, const u8 *w, f
             for (int j = 0; j < 4; j++) sums[r].at[j] = fmaf(by, v.at[j], sums[r].at[j]);
         }
     }
+}
+
+// The threads of a block share columns, and of each a SEGMENTS-th of k; those sums go in order.
+template <int ROWS>
+static __device__ __forceinline__ void transposed(const float *x, const u8 *w, float *y, const Heads &of,
+                                                  const Window &window, int first) {
+    __shared__ Pack<4> parts[SEGMENTS][COLUMN_THREADS];
+    int column = threadIdx.x % COLUMN_THREADS, segment = threadIdx.x / COLUMN_THREADS;
+    int from = 4 * (blockIdx.y * COLUMN_THREADS + column), each = (of.k + SEGMENTS - 1) / SEGMENTS;
+    Pack<4> sums[ROWS] = {};
+    if (from < of.n)
+        add_columns<ROWS>(x, w, of, window, first, from, segment * each, min((segment + 1) * each, of.k), sums);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        for (int j = 0; j < 4; j++)
-            if (first + r < of.rows && from + j < of.n)
-                y[((i64)(first + r) * of.heads + head) * of.n + from + j] = sums[r].at[j];
+    for (int r = 0; r < ROWS; r++) {
+        parts[segment][column] = sums[r];
+        __syncthreads();
+        Pack<4> sum = parts[0][column];
+        for (int s = 1; s < SEGMENTS; s++)
+            for (int j = 0; j < 4; j++) sum.at[j] += parts[s][column].at[j];
+        int i = from + segment;  // a segment's threads give one of a column's four
+        if (segment < 4 && i < of.n && first + r < of.rows)
+            y[((i64)(first + r) * of.heads + blockIdx.x) * of.n + i] = sum.at[segment];
+        __syncthreads();
+    }
 }
 
 // Grid: heads, outputs, rows.
-BS_KERNEL(THREADS)
+BS_KERNEL(SEGMENTS *COLUMN_THREADS)
 BS_ENTRY(hlinear_t_, )(const float *x, const u8 *w, float *y, int rows, int heads, int k, int n, WINDOW(x)) {
     Heads of = {rows, heads, k, n};
-    Window window = WINDOW_OF(x);
-    int from = 4 * (blockIdx.y * THREADS + threadIdx.x), first = blockIdx.z * MANY_ROWS;
+    int first = blockIdx.z * MANY_ROWS;
     before_next();
     after_previous();
-    if (from >= n) return;
-    if (rows == 1) transposed<1>(x, w, y, of, window, first, from);
-    else transposed<MANY_ROWS>(x, w, y, of, window, first, from);
+    if (rows == 1) transposed<1>(x, w, y, of, WINDOW_OF(x), first);
+    else transposed<MANY_ROWS>(x, w, y, of, WINDOW_OF(x), first);
 }

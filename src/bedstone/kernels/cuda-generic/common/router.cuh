@@ -28,13 +28,15 @@ static __device__ __forceinline__ int warp_of_cluster() { return cluster_rank() 
 static __device__ __forceinline__ int warps_of_cluster() { return cluster_size() * WARPS; }
 
 template <class X>
-static __device__ __forceinline__ void choose(const Router<X> &r, i64 row, float *scores, void *ballot) {
-    int *ids = r.ids + row * r.choice.chosen;
+static __device__ __forceinline__ void choose(const Router<X> &r, i64 row, float *scores, Ballot ballot) {
+    int chosen = r.choice.chosen;
     score_row(scores, r.choice.experts, r.fn, scores);
     __syncwarp();
-    topk_row(scores, r.bias, r.choice, ballot_at(ballot, r.choice.experts), ids);
+    int *ids = (int *)ballot.worth;  // which the choice is through with before it gives the first
+    topk_row(scores, r.bias, r.choice, ballot, ids);
     __syncwarp();
-    renorm_row(scores, ids, r.choice.chosen, r.normalise, r.factor, r.weights + row * r.choice.chosen);
+    for (int i = threadIdx.x % 32; i < chosen; i += 32) r.ids[row * chosen + i] = ids[i];
+    renorm_row(scores, ids, chosen, r.normalise, r.factor, r.weights + row * chosen);
 }
 
 // Brings this block's share of the matrix into the second-level cache.
@@ -61,7 +63,7 @@ static __device__ __forceinline__ void route(const Router<X> &r) {
     cluster_sync();
     if (cluster_rank() || warp >= count) return;
     u8 *ballots = (u8 *)(scores + ROUTED_ROWS * experts);
-    choose(r, first + warp, scores + warp * experts, ballots + warp * BALLOT_BYTES * experts);
+    choose(r, first + warp, scores + warp * experts, ballot_at(ballots + warp * BALLOT_BYTES * experts, experts));
 }
 
 #define ROUTE(family, ending, X, x, bias_in, bias)                                                        \

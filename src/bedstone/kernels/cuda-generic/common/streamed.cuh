@@ -18,50 +18,55 @@ static __device__ __forceinline__ void copy_16(u8 *to, const u8 *from, int bytes
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from), "r"(bytes) : "memory");
 }
 
+// A step of a stream: its first unit, and where in the ring it lies.
+struct Step {
+    int first = 0, group = 0, slot = 0;
+};
+
 template <class F, int W>
 struct Stream {
-    static constexpr int AHEAD = RING_ROWS / W - 1, V = F::UNIT > 8 ? 1 : 2;  // 32s of units of a step
+    static constexpr int SLOTS = RING_ROWS / W, V = F::UNIT > 8 ? 1 : 2;  // V 32s of units are a step
     const Rows<W> &w;
     u8 *ring;
-    int units, most, rounds, steps;
+    int units, lanes;
 
-    // Units `most` 32s apart are one lane's, and go one after another.
-    __device__ Stream(const Rows<W> &rows, u8 *memory, int units_of_row, int lanes)
-        : w(rows), ring(memory), units(units_of_row), most(lanes / 32) {
-        rounds = (units + lanes - 1) / lanes;
-        steps = rounds * ((most + V - 1) / V);
-    }
+    __device__ Stream(const Rows<W> &rows, u8 *memory, int units_of_row)
+        : w(rows), ring(memory), units(units_of_row), lanes(lanes_of(units_of_row)) {}
 
-    __device__ __forceinline__ int first_unit(int step) const {
-        return 32 * (step / rounds * V + step % rounds * most);
+    // Units `lanes` apart are one lane's, and go one after another. Whether a lane's last was that step's.
+    __device__ __forceinline__ bool next(Step &step) const {
+        step.slot = step.slot + 1 == SLOTS ? 0 : step.slot + 1;
+        step.first += lanes;
+        bool last = step.first >= units;
+        if (last) step.first = step.group += 32 * V;
+        return last;
     }
-    __device__ __forceinline__ u8 *slot(int step, int row) const {
-        return ring + (step % (AHEAD + 1) * W + row) * PITCH;
-    }
+    __device__ __forceinline__ bool over(const Step &step) const { return step.group >= min(lanes, units); }
 
-    __device__ __forceinline__ void fetch(int step) const {
-        int first = step < steps ? first_unit(step) : units, last = min(first + 32 * V, units);
-        i64 begin = F::bytes(first * F::UNIT);
-        int count = first < last ? (int)(F::bytes(last * F::UNIT) - begin) : 0;
+    __device__ __forceinline__ void fetch(const Step &step) const {
+        if (!over(step)) {
+            i64 begin = F::bytes(step.first * F::UNIT);
+            int count = (int)(F::bytes(min(step.first + 32 * V, units) * F::UNIT) - begin);
 #pragma unroll
-        for (int i = 0; i < W; i++) {
-            const u8 *from = w.at[i] + begin;
-            int skew = (int)((u64)from & 15);
-            for (int at = 16 * (threadIdx.x % 32); count && at < skew + count; at += 16 * 32)
-                copy_16(slot(step, i) + at, from - skew + at, min(16, skew + count - at));
+            for (int i = 0; i < W; i++) {
+                const u8 *from = w.at[i] + begin;
+                int skew = (int)((u64)from & 15);
+                for (int at = 16 * (threadIdx.x % 32); at < skew + count; at += 16 * 32)
+                    copy_16(ring + (step.slot * W + i) * PITCH + at, from - skew + at, min(16, skew + count - at));
+            }
         }
         asm volatile("cp.async.commit_group;" ::: "memory");
     }
 
-    // All steps but the last AHEAD that were asked for have come.
+    // All steps but the last that were asked for, one less than there are slots, have come.
     static __device__ __forceinline__ void arrive() {
-        asm volatile("cp.async.wait_group %0;" ::"n"(AHEAD) : "memory");
+        asm volatile("cp.async.wait_group %0;" ::"n"(SLOTS - 1) : "memory");
         __syncwarp();
     }
 
     // As if the whole row lay in shared memory: where it would begin.
-    __device__ __forceinline__ const u8 *row(int step, int i) const {
-        i64 begin = F::bytes(first_unit(step) * F::UNIT);
-        return slot(step, i) + ((u64)(w.at[i] + begin) & 15) - begin;
+    __device__ __forceinline__ const u8 *row(const Step &step, int i) const {
+        i64 begin = F::bytes(step.first * F::UNIT);
+        return ring + (step.slot * W + i) * PITCH + ((u64)(w.at[i] + begin) & 15) - begin;
     }
 };
