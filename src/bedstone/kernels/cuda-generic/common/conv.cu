@@ -30,15 +30,6 @@ struct Sequence {
     bool begins;
 };
 
-// Four values of a part's row that do not lie side by side, or not on sixteen bytes.
-static __device__ __noinline__ Pack<4> scattered(const float *x, Window window, i64 row, int i, int end) {
-    Pack<4> v = {};
-#pragma unroll
-    for (int j = 0; j < 4; j++)
-        if (i + j < end) v.at[j] = x[window.at(row, i + j)];
-    return v;
-}
-
 // Channels of a part in one sequence, four a lane, as l2norm has them; TAPS 0 where their number is not
 // known beforehand. Fours that do not lie so in memory, N 1, go value by value.
 template <int N, int TAPS>
@@ -46,7 +37,6 @@ struct Channels {
     const Part &part;
     Sequence s;
     float *ring;
-    bool packed;
     float held[4][TAPS ? TAPS : 1];
 
     __device__ __forceinline__ explicit Channels(const Part &p) : part(p) {}
@@ -61,7 +51,6 @@ struct Channels {
     __device__ __forceinline__ void begin(const Sequence &of) {
         s = of;
         ring = part.ring + s.line * (s.taps - 1) * part.channels;
-        packed = part.window.by_four(part.x);
     }
 
     // Row `row` of the sequence; those before its first are the ring's.
@@ -72,8 +61,7 @@ struct Channels {
             return read_four<N>(i, end, [&](int at) { return load<N>(from + at); });
         }
         i64 at = s.first + row;
-        if (N == 4 && packed) return load<4>(part.x + part.window.at(at, i));
-        return scattered(part.x, part.window, at, i, end);
+        return read_four<N>(i, end, [&](int c) { return load<N>(part.x + part.window.at(at, c)); });
     }
 
     __device__ __forceinline__ Pack<4> sum(int row, int i, int end) const {
@@ -161,7 +149,7 @@ struct Channels {
 // Rows [first, last) of a sequence in this block's share of a part. Warps that have no segment of their
 // own share others' rows.
 template <int N, int TAPS>
-static __device__ __noinline__ void convolve(const Part &part, const Convolution &c, int slab) {
+static __device__ __forceinline__ void convolve(const Part &part, const Convolution &c, int slab) {
     Channels<N, TAPS> channels(part);
     Norm norm = {nullptr, part.unit, c.eps, 0};
     int span = part.unit ? part.unit : SPAN, spans = (part.channels + span - 1) / span, warp = threadIdx.x / 32;
@@ -193,15 +181,15 @@ static __device__ __noinline__ void convolve(const Part &part, const Convolution
 // Grid: channels of the first part, sequences, rows of each part.
 template <int COUNT>
 static __device__ __forceinline__ void conv_entry(const Part (&parts)[COUNT], const Convolution &c) {
+    Part part = parts[0];
 #pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        if (blockIdx.z % COUNT == i)
-            in_packs(by_four(parts[i].channels, parts[i].unit), [&](auto n) {
-                constexpr int N = decltype(n)::count;
-                int slab = blockIdx.z / COUNT;
-                if (N == 4 && c.taps == 4 && parts[i].unit <= SPAN) convolve<4, 4>(parts[i], c, slab);
-                else convolve<N, 0>(parts[i], c, slab);
-            });
+    for (int i = 1; i < COUNT; i++)
+        if (blockIdx.z % COUNT == i) part = parts[i];
+    int slab = blockIdx.z / COUNT;
+    bool fours = by_four(part.channels, part.unit) && part.window.by_four(part.x);
+    if (fours && c.taps == 4 && part.unit <= SPAN) convolve<4, 4>(part, c, slab);
+    else if (fours) convolve<4, 0>(part, c, slab);
+    else convolve<1, 0>(part, c, slab);
 }
 
 #define IN(i) const float *x##i, const float *w##i, float *ring##i
