@@ -11,8 +11,9 @@ from pathlib import Path
 from bedstone.build.compiler import compiler_identity
 from bedstone.build.emit import PAGE
 from bedstone.build.identity import sources_digest
-from bedstone.build.kernels import Compiled, compile_modules, require_kernels
+from bedstone.build.kernels import Compiled, require_kernels
 from bedstone.build.lane import lane_of
+from bedstone.build.picks import compile_picked
 from bedstone.build.plan import plan_manifest
 from bedstone.build.report import report
 from bedstone.build.request import Package, Request, served_context
@@ -55,9 +56,10 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     compiler = compiler_identity(served.hardware.vendor)
     lane = lane_of(served.hardware, request.options.numerics)
     progress("plan")
-    forms, emission = plan_manifest(request.checkpoint, request.options, lane)
+    forms, emission = plan_manifest(request.checkpoint, request.options, lane, request.picks)
     progress("kernels")
-    compiled = compile_modules(served.sources, emission.modules, request.cache / "modules")
+    cache = request.cache / "modules"
+    compiled = compile_picked(served.sources, emission.modules, emission.picked, cache)
     manifest = _pinned(emission.manifest, compiled)
     progress("audit")
     target = _target(served, compiled, manifest, lane.kernels)

@@ -7,12 +7,14 @@ kernels read as f32; `rotations` fills the rope tables once.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from bedstone.build.launches import scalars
 from bedstone.build.operand import Frequencies, Int, Operand, Operands, Real, Role, Whole
 from bedstone.build.operands import operands
 from bedstone.build.ops import OpTable, Place, Sizes, numbers_of
+from bedstone.build.picks import Picks, Verdict, taken_from
 from bedstone.build.placement import Placement, Workspace, state_of
 from bedstone.build.protocol import (
     CHAIN_ROLES,
@@ -50,10 +52,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A manifest whose modules are still labels, and a kernel of each to compile it by."""
+    """A manifest whose modules are still labels, and a kernel of each to compile it by.
+
+    `picked` names the hardware set of each module that is not of the target's own.
+    """
 
     manifest: Manifest
     modules: Mapping[str, Kernel]
+    picked: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +91,14 @@ class Naming:
     binds: Mapping[str, tuple[Segment, ...]]
 
 
-def emit(forms: Forms, naming: Naming, kernels: KernelSet) -> Emission:
+def emit(forms: Forms, naming: Naming, kernels: KernelSet, picks: Picks | None = None) -> Emission:
     """The manifest of `forms`, with a module for each label its kernels name.
+
+    Kernels come from the target's own set, or from the ones that `picks` says.
 
     Raises `CallerError`: a launch names a kernel that `kernels` does not hold.
     """
-    emitter = _Emitter(kernels, naming, forms)
+    emitter = _Emitter(kernels, naming, forms, picks)
     emitter.declare(forms.chunk)
     emitter.declare(forms.decode)
     programs = {
@@ -112,8 +120,12 @@ def emit(forms: Forms, naming: Naming, kernels: KernelSet) -> Emission:
 class _Emitter:
     """What the programs of one manifest share while it is put together."""
 
-    def __init__(self, kernels: KernelSet, naming: Naming, forms: Forms) -> None:
+    def __init__(
+        self, kernels: KernelSet, naming: Naming, forms: Forms, picks: Picks | None
+    ) -> None:
         self.kernels = kernels
+        self.picks = picks
+        self.picked: dict[str, str] = {}
         self.naming = naming
         self.forms = forms
         groups = 1 if forms.batch is None else forms.batch.rows
@@ -156,7 +168,20 @@ class _Emitter:
             raise CallerError(f"kernel `{name}` is not in the set `{self.kernels.name}`")
         most = numbers_of(kernel, given, sizes.largest)
         known = {param: size for param, size in most.items() if isinstance(size, int)}
-        return self.table.call(self.kernels.suited(name, known) or kernel, given, sizes, place)
+        kernel = self.kernels.suited(name, known) or kernel
+        if self.picks is not None:
+            kernel = self._picked(
+                kernel, self.picks.pick(kernel, scalars(kernel, given, sizes.largest))
+            )
+        return self.table.call(kernel, given, sizes, place)
+
+    def _picked(self, kernel: Kernel, verdict: Verdict) -> Kernel:
+        """The kernel in the module of the set that the verdict names, where it names another."""
+        if verdict.hardware is None:
+            return kernel
+        moved = taken_from(kernel, verdict.hardware)
+        self.picked[moved.module] = verdict.hardware
+        return moved
 
     def declare(self, schedule: Schedule) -> None:
         """Add the buffers and states that `schedule` reads and does not compute."""
@@ -226,7 +251,8 @@ class _Emitter:
             ops=_sorted(self.table.ops),
             programs=_sorted(programs),
         )
-        return Emission(manifest, {label: labels[label] for label in sorted(labels)})
+        modules = {label: labels[label] for label in sorted(labels)}
+        return Emission(manifest, modules, dict(sorted(self.picked.items())))
 
 
 def _state(table: Table, cache: CacheType) -> State:

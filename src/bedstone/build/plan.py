@@ -2,6 +2,7 @@
 
 from bedstone.build.emit import Emission, Forms, Naming, emit
 from bedstone.build.lane import Lane
+from bedstone.build.picks import Picks
 from bedstone.build.request import Options, served_context, served_forms
 from bedstone.build.segments import segments
 from bedstone.build.step import plan_step
@@ -16,8 +17,10 @@ def plan_form(checkpoint: Checkpoint, form: FormName, options: Options, lane: La
     return plan_step(checkpoint, form, options, lane).schedule
 
 
-def plan_manifest(checkpoint: Checkpoint, options: Options, lane: Lane) -> tuple[Forms, Emission]:
-    """Every form's schedule, and the manifest they become."""
+def plan_manifest(
+    checkpoint: Checkpoint, options: Options, lane: Lane, picks: Picks | None = None
+) -> tuple[Forms, Emission]:
+    """Every form's schedule, and the manifest they become of the kernels that `picks` says."""
     planned = {form: plan_form(checkpoint, form, options, lane) for form in served_forms(options)}
     forms = Forms(**planned)
     consts = {*forms.chunk.consts, *forms.decode.consts}
@@ -27,7 +30,7 @@ def plan_manifest(checkpoint: Checkpoint, options: Options, lane: Lane) -> tuple
         context=served_context(checkpoint, options),
         binds={name: _binds(checkpoint, name) for name in sorted(consts)},
     )
-    return forms, emit(forms, naming, lane.kernels)
+    return forms, emit(forms, naming, lane.kernels, picks)
 
 
 def _binds(checkpoint: Checkpoint, constant: str) -> tuple[Segment, ...]:

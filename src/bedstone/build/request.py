@@ -6,7 +6,7 @@ A second run only finds its package, so this module imports nothing of the plann
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from bedstone.build.identity import package_key, sources_digest
 from bedstone.checkpoint.checkpoint import Checkpoint
@@ -19,6 +19,9 @@ from bedstone.spec.package import LOCK, Lock, parse_lock
 from bedstone.target.cpu import choose, read_features
 from bedstone.target.hardware import HardwareSet, read_sets
 from bedstone.target.pin import parse_target
+
+if TYPE_CHECKING:
+    from bedstone.build.picks import Picks
 
 MOST_CONTEXT = 32768
 """Positions a compile serves unless asked for more: its rope tables take memory in proportion."""
@@ -43,12 +46,16 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A compile to be made: the checkpoint, what for (`auto` is this machine), and how."""
+    """A compile to be made: the checkpoint, what for (`auto` is this machine), and how.
+
+    `picks` takes kernels from other sets than the target's own.
+    """
 
     checkpoint: Checkpoint
     options: Options
     cache: Path
     target: str = "auto"
+    picks: "Picks | None" = None
 
     @property
     def reference(self) -> str:
@@ -80,6 +87,7 @@ class Request:
             str(served_context(self.checkpoint, self.options)),
             compiler,
             sources_digest(),
+            *(() if self.picks is None else (self.picks.identity,)),
         )
         return self.cache / "packages" / key
 

@@ -18,6 +18,7 @@ from bedstone.cli.options import (
     SequencesOption,
     TargetOption,
 )
+from bedstone.cli.picks import TracesOption, read_picks
 from bedstone.cli.progress import Stages
 from bedstone.cli.served import borrowed_note, read_target
 
@@ -32,6 +33,7 @@ def command(
     device: DeviceOption = None,
     context: ContextOption = None,
     sequences: SequencesOption = 1,
+    traces: TracesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compile a checkpoint: manifest, kernels, plan and lock in one directory."""
@@ -41,7 +43,9 @@ def command(
 
     opened = open_checkpoint(checkpoint)
     options = Options(numerics.value, context, sequences=sequences)
-    request = Request(opened, options, cache_directory(), device_target(target, device))
+    wanted = device_target(target, device)
+    picks = read_picks(traces, opened, wanted)
+    request = Request(opened, options, cache_directory(), wanted, picks)
     with Stages() as stages:
         package = compile_checkpoint(request, out, stages.begin)
     served = read_target(package.path)

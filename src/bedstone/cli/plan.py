@@ -1,6 +1,7 @@
 """`bedstone plan`: what a model's step becomes, before anything is compiled."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from bedstone.cli.options import (
     SequencesOption,
     TargetOption,
 )
+from bedstone.cli.picks import TracesOption, picked_json, picked_lines, read_picks
 from bedstone.cli.plan_options import (
     AtOption,
     BandwidthOption,
@@ -28,7 +30,10 @@ from bedstone.errors import CallerError
 from bedstone.spec.dtype import FormatName
 
 if TYPE_CHECKING:
-    from bedstone.build.survey import Choices, Machine, Survey
+    from bedstone.build.launches import Numbers
+    from bedstone.build.survey import Survey
+    from bedstone.checkpoint.shapes import Shape
+    from bedstone.library.kernel import Kernel
     from bedstone.target.bandwidth import Bandwidth
 
 
@@ -46,13 +51,14 @@ def command(
     unfused: UnfusedOption = False,
     bandwidth: BandwidthOption = None,
     compute: ComputeOption = None,
+    traces: TracesOption = None,
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a model's step becomes: launches, fusions and misses, bytes moved, memory."""
     from bedstone.build.lane import target_lane
     from bedstone.build.request import Options, served_forms
-    from bedstone.build.survey import Choices, Machine
+    from bedstone.build.survey import Choices, Machine, survey
     from bedstone.cli.plan_text import survey_text
     from bedstone.lane.plan import RULES
 
@@ -62,33 +68,41 @@ def command(
     lane = target_lane(target, numerics.value)
     choices = Choices(options, forms, lane.unfused if unfused else lane, at)
     machine = Machine(_bandwidth(bandwidth), _rate("--compute", compute, 1e12))
-    found = _survey(checkpoint, config, format_, choices, machine)
+    with _shape(checkpoint, config, format_) as shape:
+        picks = read_picks(traces, shape, target)
+        found = survey(shape, choices, machine)
     if html is not None:
         _write(html, found)
     if as_json:
-        print_json(found.json())
+        picked = {} if picks is None else {"picked": picked_json(_launches(found), picks)}
+        print_json({**found.json(), **picked})
     else:
-        print("\n".join(survey_text(found)))
+        lines = survey_text(found)
+        if picks is not None:
+            lines += ["", "picked by traces", *picked_lines(_launches(found), picks)]
+        print("\n".join(lines))
 
 
-def _survey(
-    checkpoint: str | None,
-    config: str | None,
-    held_in: FormatName,
-    choices: "Choices",
-    machine: "Machine",
-) -> "Survey":
-    """The survey of a checkpoint, or of a known model's shape."""
-    from bedstone.build.survey import survey
+@contextmanager
+def _shape(checkpoint: str | None, config: str | None, held_in: FormatName) -> "Iterator[Shape]":
+    """A checkpoint while it is open, or a known model's shape."""
     from bedstone.checkpoint.reference import open_checkpoint
     from bedstone.checkpoint.shapes import shape_checkpoint
 
     if config is not None and checkpoint is None:
-        return survey(shape_checkpoint(config, held_in), choices, machine)
+        yield shape_checkpoint(config, held_in)
+        return
     if checkpoint is None or config is not None:
         raise CallerError("a plan is of one model: expected a CHECKPOINT or a `--config`")
     with closing(open_checkpoint(checkpoint)) as opened:
-        return survey(opened, choices, machine)
+        yield opened
+
+
+def _launches(found: "Survey") -> "Iterator[tuple[Kernel, Numbers]]":
+    from bedstone.build.launches import launches
+
+    for step in found.steps.values():
+        yield from launches(step.schedule, step.lane.kernels, found.context)
 
 
 def _bandwidth(given: float | None) -> "Bandwidth":

@@ -18,6 +18,7 @@ from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import ContextOption, DeviceOption, Numerics, TargetOption
 from bedstone.cli.outcome import Answer, Answers, Outcome
+from bedstone.cli.picks import TracesOption, read_picks
 from bedstone.cli.progress import Stages
 from bedstone.errors import CallerError, CapacityError, WeightError
 
@@ -35,6 +36,7 @@ class Wanted:
     context: int | None
     target: str
     sequences: int
+    traces: Path | None = None
 
     def require_so(self, package: "Package") -> None:
         """Accept a package that was compiled as wanted.
@@ -42,6 +44,11 @@ class Wanted:
         Raises `CallerError`: it was compiled in another way, and stays so.
         """
         lock = package.lock
+        if self.traces is not None:
+            raise CallerError(
+                f"`{package.path}` has its kernels already, `--traces` picks them in a compile: "
+                f"run its checkpoint `{lock.checkpoint}`"
+            )
         target = None if self.target == "auto" else self.target
         for option, asked, made in (
             ("numerics", self.numerics, lock.numerics),
@@ -95,13 +102,14 @@ def command(
     target: TargetOption = "auto",
     device: DeviceOption = None,
     context: ContextOption = None,
+    traces: TracesOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a checkpoint on this machine and print what it answers."""
     from bedstone.runtime.load import load
 
     began = perf_counter()
-    wanted = Wanted(numerics, context, device_target(target, device), len(prompt))
+    wanted = Wanted(numerics, context, device_target(target, device), len(prompt), traces)
     texts = [sys.stdin.read() if text == "-" else text for text in prompt]
     with Stages() as stages:
         opened, package = _package(checkpoint, wanted, stages)
@@ -153,7 +161,8 @@ def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoin
     opened = open_checkpoint(reference)
     numerics = wanted.numerics or Numerics.quantized
     options = Options(numerics.value, wanted.context, sequences=wanted.sequences)
-    request = Request(opened, options, cache_directory(), wanted.target)
+    picks = read_picks(wanted.traces, opened, wanted.target)
+    request = Request(opened, options, cache_directory(), wanted.target, picks)
     cached = request.cached(compiler_identity(request.hardware.vendor))
     if is_package(cached):
         return opened, read_package(cached)

@@ -6,6 +6,11 @@ from typing import Any
 from bedstone.spec.identity import solution_identity
 from bedstone.spec.solution import Solution
 
+CALL = "call.json"
+"""The file of a Solution in C that says how it is called."""
+
+C = "c"
+
 
 def write_sources(solution: Solution, folder: Path) -> Path:
     """Write a Solution's files below `folder`; the package they form, named by content."""

@@ -2,5 +2,6 @@
 
 from bedstone.library.mathematics.define import define, family_of
 from bedstone.library.mathematics.family import Family
+from bedstone.library.mathematics.operands import reaches
 
-__all__ = ["Family", "define", "family_of"]
+__all__ = ["Family", "define", "family_of", "reaches"]

@@ -1,9 +1,11 @@
 """The tensors of a kernel as its Definition has them: how each lies in memory, read or written."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from bedstone.library.kernel import Kernel, Param
 from bedstone.library.mathematics.family import Family
+from bedstone.spec import formula
 from bedstone.spec.dtype import FORMATS, Format
 from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam
 
@@ -67,6 +69,18 @@ def operands(kernel: Kernel, family: Family) -> list[Operand]:
         for param in kernel.params
         if not isinstance(param.type, ScalarParam)
     ]
+
+
+def reaches(kernel: Kernel, family: Family, sizes: Mapping[str, int]) -> Mapping[str, int]:
+    """For each part, by its `row` parameter, the values from a row's first to its last."""
+    names = {param.name for param in kernel.params}
+    found = {}
+    for tensor in operands(kernel, family):
+        row, unit, width = (f"{tensor.plain}_{name}" for name in ("row", "unit", "width"))
+        if {row, width} <= names:
+            last = formula.size(tensor.dense, sizes) - 1
+            found[row] = last // sizes[width] * sizes[unit] + last % sizes[width] + 1
+    return found
 
 
 def _format(kernel: Kernel) -> Format | None:

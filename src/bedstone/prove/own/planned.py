@@ -10,20 +10,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from bedstone.build.lane import Lane, target_lane
-from bedstone.build.operand import Operands
-from bedstone.build.operands import operands
-from bedstone.build.ops import Sizes
+from bedstone.build.launches import launches
 from bedstone.build.protocol import PAGE
 from bedstone.build.request import Options, served_forms
 from bedstone.build.step import plan_step
 from bedstone.checkpoint.shapes import Shape, ShapeCheckpoint, shape_checkpoint
-from bedstone.lane.entries import entry
 from bedstone.lane.plan import RULES
 from bedstone.lane.schedule import Numerics
 from bedstone.library.kernel import Kernel, KernelSet
-from bedstone.library.mathematics import family_of
+from bedstone.library.mathematics import family_of, reaches
 from bedstone.spec.dtype import FORMATS, Format, FormatName
-from bedstone.spec.manifest import ScalarParam
 
 SEQUENCES = 3
 CONTEXT = 4096
@@ -81,21 +77,15 @@ class Called:
 
 def planned_calls(shape: Shape, options: Options, lane: Lane) -> Iterator[Called]:
     """What every form of a model's step calls, as it is planned."""
-    pages = -(-CONTEXT // PAGE)
     for form in served_forms(options):
         schedule = plan_step(shape, form, options, lane).schedule
-        sizes = Sizes(schedule.rows, None, PAGE, pages, None)
-        for step in schedule.steps:
-            yield _called(lane.kernels.kernels[entry(step.launch)], operands(step.launch), sizes)
+        for kernel, numbers in launches(schedule, lane.kernels, CONTEXT):
+            yield called(kernel, numbers)
 
 
-def _called(kernel: Kernel, given: Operands, sizes: Sizes) -> Called:
-    values: dict[str, int | float] = {}
-    for param in kernel.params:
-        number = sizes.number(given[param.name]) if isinstance(param.type, ScalarParam) else None
-        if isinstance(number, (int, float)):
-            values[param.name] = number
-    return Called(kernel.entry, tuple(sorted(values.items())))
+def called(kernel: Kernel, numbers: Mapping[str, int | float]) -> Called:
+    """A kernel at these sizes."""
+    return Called(kernel.entry, tuple(sorted(numbers.items())))
 
 
 def shallow(shape: ShapeCheckpoint) -> ShapeCheckpoint:
@@ -116,16 +106,20 @@ def shallow(shape: ShapeCheckpoint) -> ShapeCheckpoint:
 # --- small sizes ----------------------------------------------------------------------------------
 
 
-def scaled(called: Called, kernel: Kernel) -> Called:
+def scaled(call: Called, kernel: Kernel) -> Called:
     """The same call with less of what only repeats: rows, outputs, matrices, positions."""
-    numbers = dict(called.numbers)
+    numbers = dict(call.numbers)
     free = {n: v for n, v in _FREE.items() if n not in numbers}
     small = {n: min(v, _SMALL.get(n, v)) for n, v in numbers.items()}
     small["stack"] = int(small.get("chosen", 1)) + 3
     if any(p.name in ("w", "w0", "wg") for p in kernel.params):
         most = _most_outputs(small, kernel)
         small |= {n: _fewer(int(small[n]), most) for n in _OUTPUTS if n in small}
-    return Called(called.entry, tuple(sorted({**free, **small}.items())))
+    whole = {n: v for n, v in small.items() if isinstance(v, int)}
+    for row, reach in reaches(kernel, family_of(kernel.entry), whole).items():
+        # of one row nobody asks where the next begins: it need not lie behind what is read
+        small[row] = max(small[row], reach)
+    return Called(call.entry, tuple(sorted({**free, **small}.items())))
 
 
 def _most_outputs(numbers: Numbers, kernel: Kernel) -> int:
@@ -145,16 +139,16 @@ def _fewer(outputs: int, most: int) -> int:
 # --- every format ---------------------------------------------------------------------------------
 
 
-def in_every_format(called: Called, kernel: Kernel, kernels: KernelSet) -> Iterator[Called]:
+def in_every_format(call: Called, kernel: Kernel, kernels: KernelSet) -> Iterator[Called]:
     """The call with matrices held in each format that its widths allow; itself without matrices."""
     own = format_of(kernel)
     if own is None:
-        yield called
+        yield call
         return
     for fmt in FORMATS.values():
         name = in_format(kernel.entry, own, fmt)
-        if kernels.get(name) is not None and _whole(called, kernel, fmt):
-            yield Called(name, called.numbers)
+        if kernels.get(name) is not None and _whole(call, kernel, fmt):
+            yield Called(name, call.numbers)
 
 
 def format_of(kernel: Kernel) -> Format | None:
@@ -168,9 +162,9 @@ def in_format(name: str, own: Format, other: Format) -> str:
     return f"{name}_".replace(f"_{own.name}_", f"_{other.name}_", 1)[:-1]
 
 
-def _whole(called: Called, kernel: Kernel, fmt: Format) -> bool:
+def _whole(call: Called, kernel: Kernel, fmt: Format) -> bool:
     """Whether rows of the matrices are whole blocks."""
-    numbers = called.sizes()
+    numbers = call.sizes()
     across = "n" if "hlinear_t" in kernel.entry else "k" if "k" in numbers else "width"
     widths = [numbers[name] for name in (across, "sn") if name in numbers]
     down = "xdown_s" in kernel.entry
@@ -197,8 +191,8 @@ def planned_in_every_way(
 
 def untouched(calls: Iterable[Called], kernels: KernelSet) -> Iterator[Called]:
     """The entries that no plan calls, at the small sizes of their mathematics."""
-    called = {call.entry for call in calls}
+    planned = {call.entry for call in calls}
     for name in kernels.kernels:
-        if name not in called:
+        if name not in planned:
             family = family_of(name)
             yield Called(name, tuple(sorted({**family.defaults, **family.sizes}.items())))

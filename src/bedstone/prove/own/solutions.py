@@ -8,7 +8,7 @@ from typing import Any
 
 from bedstone.errors import KernelError
 from bedstone.library.kernel import Extent, Kernel, Param, Shared
-from bedstone.prove.sandbox.native import CALL, LANGUAGE
+from bedstone.prove.write import CALL, C
 from bedstone.spec.axes import bindings
 from bedstone.spec.definition import Definition
 from bedstone.spec.manifest import ScalarParam
@@ -43,7 +43,7 @@ def kernel_solution(
         definition=definition.name,
         author=AUTHOR,
         spec=BuildSpec(
-            languages=(LANGUAGE,),
+            languages=(C,),
             target_hardware=(name,),
             entry_point=f"{kernel.source}::{kernel.entry}",
             options={"cflags": (*sources.flags, *_defines(kernel))},

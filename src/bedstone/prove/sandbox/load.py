@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from bedstone.prove.results import ResultError
-from bedstone.prove.sandbox.native import LANGUAGE, load_native
+from bedstone.prove.sandbox.native import load_native
+from bedstone.prove.write import C
 
 PYTHON = ("python", "pytorch", "triton", "tilelang", "cutedsl", "cute_dsl", "cutile", "tlx")
 """Languages whose entry is a Python function."""
@@ -42,7 +43,7 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
     """
     languages = spec["languages"]
     file, _, name = spec["entry_point"].partition("::")
-    if languages == [LANGUAGE]:
+    if languages == [C]:
         return Loaded(load_native(folder, file, name, spec), destination_passing=True)
     if all(language in PYTHON for language in languages):
         module = _import(folder, file)

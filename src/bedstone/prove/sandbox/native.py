@@ -23,13 +23,9 @@ import torch
 
 from bedstone.errors import BedstoneError
 from bedstone.prove.results import ResultError
+from bedstone.prove.write import CALL
 from bedstone.target.cpu import lacks, read_features
 from bedstone.target.toolchain import Compiler, compile_shared, find_compiler
-
-CALL = "call.json"
-"""The file of a C Solution that says how it is called."""
-
-LANGUAGE = "c"
 
 _ALIGN = 64
 _SCALARS: Mapping[str, type[ctypes.c_int32] | type[ctypes.c_float]] = {
