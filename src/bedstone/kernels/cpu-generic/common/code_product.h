@@ -258,4 +258,16 @@ static void bs_panel_rows(bs_code_panel panel, int from, int blocks, const bs_ac
     for (int r = 0; r < BS_CODE_ROWS; r++) memcpy(&sums[r][column], &acc[r], sizeof acc[r]);
 }
 
+/* A panel against rows [from, from + rows) of the activations, by vectors. */
+static void bs_vector_rows(bs_code_panel panel, int first, int blocks, const bs_activations *a,
+                           size_t from, int rows, bs_sums *sums, int column)
+{
+    for (int r = 0; r < rows; r += BS_CODE_ROWS) {
+        size_t row[BS_CODE_ROWS];
+        for (int i = 0; i < BS_CODE_ROWS; i++)
+            row[i] = bs_picked(a, from + (size_t)bs_min(r + i, rows - 1));
+        bs_panel_rows(panel, first, blocks, a, row, sums + r, column);
+    }
+}
+
 #endif

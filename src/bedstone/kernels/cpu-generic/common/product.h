@@ -10,7 +10,7 @@
 
 #include <float_product.h>
 #if !BS_DENSE
-#include <code_product.h>
+#include <code_rows.h>
 #endif
 
 /* What a product needs of the launch's scratch. */
@@ -91,12 +91,7 @@ static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size
             int blocks = bs_min(BS_PANEL_BLOCKS, a->k / 32 - b);
             bs_code_panel panel = bs_panel_at(scratch->panel, blocks);
             bs_pack(w->row + c, b, blocks, panel);
-            for (int r = 0; r < rows; r += BS_CODE_ROWS) {
-                size_t row[BS_CODE_ROWS];
-                for (int i = 0; i < BS_CODE_ROWS; i++)
-                    row[i] = bs_picked(a, from + (size_t)bs_min(r + i, rows - 1));
-                bs_panel_rows(panel, b, blocks, a, row, scratch->sums + r, c);
-            }
+            bs_code_rows(panel, b, blocks, a, from, rows, scratch->sums, c);
         }
 }
 

@@ -1,0 +1,9 @@
+/* How a panel of codes meets many rows of activations: by vectors, unless a set has a better way. */
+#ifndef BS_CODE_ROWS_H
+#define BS_CODE_ROWS_H
+
+#include <code_product.h>
+
+#define bs_code_rows bs_vector_rows
+
+#endif
