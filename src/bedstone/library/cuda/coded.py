@@ -77,7 +77,7 @@ GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
         for ending in endings
     ),
     *(
-        (f"{family}_q_bf16{ending}_tall", _tall(family + ending, _boxes(weights, outputs, 128, 32)))
+        (f"{family}_q_bf16{ending}_tall", _tall(family + ending, _boxes(weights, outputs, 128, 16)))
         for family, weights, outputs, endings in _FAMILIES
         for ending in endings
     ),

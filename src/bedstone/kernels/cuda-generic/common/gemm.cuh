@@ -73,14 +73,16 @@ static __device__ __forceinline__ Part part_of(const J &job, int outs, int &tile
 
 // --- results -----------------------------------------------------------------------------------
 
+// Four values side by side, of which `left` are there.
 template <class T>
-static __device__ __forceinline__ void store_pair(T *at, float a, float b, bool both) {
-    if (both && (u64)at % (2 * sizeof(T)) == 0) {
-        if constexpr (sizeof(T) == 4) *(float2 *)at = make_float2(a, b);
-        else *(u32 *)at = pack_bf16(a, b);
+static __device__ __forceinline__ void store_four(T *at, const float (&v)[4], int left) {
+    if (left >= 4 && (u64)at % (4 * sizeof(T)) == 0) {
+        if constexpr (sizeof(T) == 4) *(float4 *)at = make_float4(v[0], v[1], v[2], v[3]);
+        else *(uint2 *)at = make_uint2(pack_bf16(v[0], v[1]), pack_bf16(v[2], v[3]));
     } else {
-        at[0] = from_f32<T>(a);
-        if (both) at[1] = from_f32<T>(b);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (i < left) at[i] = from_f32<T>(v[i]);
     }
 }
 
@@ -96,15 +98,16 @@ static __device__ __forceinline__ float finished(const Part &part, float product
     return part.cap > 0.f ? __fmul_rn(part.cap, tanhf(__fdiv_rn(product, part.cap))) : product;
 }
 
-// Products of outputs `column` and the next, for the row at `place`.
-static __device__ __forceinline__ void put_pair(const Part &part, i64 place, int column, float a, float b) {
-    if (place < 0 || column >= part.n) return;
-    bool both = column + 1 < part.n;
+// Products of four outputs from `column` on, for the row at `place`.
+static __device__ __forceinline__ void put_four(const Part &part, i64 place, int column, float (&v)[4]) {
+    int left = part.n - column;
+    if (place < 0 || left <= 0) return;
     i64 at = place * part.n + column;
-    a = finished(part, a, column, at);
-    if (both) b = finished(part, b, column + 1, at + 1);
-    if (part.slot) store_pair(part.table + at, a, b, both);
-    else store_pair(part.y + at, a, b, both);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        if (i < left) v[i] = finished(part, v[i], column + i, at + i);
+    if (part.slot) store_four(part.table + at, v, left);
+    else store_four(part.y + at, v, left);
 }
 
 static __device__ __forceinline__ void put_one(const Part &part, i64 place, int column, float a) {
@@ -126,12 +129,14 @@ static __device__ __forceinline__ void put_gated(const J &job, int row, int colu
 }
 
 template <class J>
-static __device__ __forceinline__ void put_gated_pair(const J &job, int row, int column, float2 gate, float2 up) {
-    int n = job.part[0].n;
-    if (column >= n) return;
-    bool both = column + 1 < n;
+static __device__ __forceinline__ void put_gated_four(const J &job, int row, int column, const float (&gate)[4],
+                                                      const float (&up)[4]) {
+    int n = job.part[0].n, left = n - column;
+    if (left <= 0) return;
     i64 at = (i64)row * n + column;
-    float a = gated(gate.x, up.x, job.act), b = gated(gate.y, up.y, job.act);
-    if (job.y) store_pair(job.y + at, a, b, both);
-    if (job.codes) store_pair(job.codes + at, a, b, both);
+    float made[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) made[i] = gated(gate[i], up[i], job.act);
+    if (job.y) store_four(job.y + at, made, left);
+    if (job.codes) store_four(job.codes + at, made, left);
 }

@@ -9,11 +9,10 @@
 #define BS_THREADS 288, 2
 #define BS_RING_TOTAL (96 * 1024)
 #define BS_RING_STAGES 8
-#define BS_EIGHTS(NB) (NB < 4 ? NB : 4) /* of activation rows that are exchanged at once */
 
 struct Barriers {
     u64 full[BS_RING_STAGES], empty[BS_RING_STAGES];
-    u64 received, may_send; /* of an exchange: all sums are here; every owner is done with the last */
+    u64 received[2], may_send[2]; /* of a buffer: all sums are here; every owner is done with the last */
 };
 
 // How a share is passed through: units a pass, as even as they can be, and stages of the ring.
@@ -151,32 +150,52 @@ static __device__ __forceinline__ void wait_cluster(u64 *barrier, u32 parity) {
         : "memory");
 }
 
-// Adds up and gives out eight slots' sums of some eights of activation rows; `round` counts exchanges.
-template <int EIGHTS, class J>
-static __device__ __forceinline__ void exchange_round(const J &job, const float *sums, Exchange<EIGHTS> exchange,
-                                                      Barriers *barriers, int round, int unit, int end, int row) {
-    int lane = (int)threadIdx.x % 32, slot = (int)threadIdx.x / 32, owner = exchange.owner(slot);
-    if (round > 0) wait_cluster(&barriers->may_send, (round - 1) & 1);
-    if (threadIdx.x == 0) barrier_expect(&barriers->received, exchange.bytes);
-    u32 to = remote_address(exchange.place(slot, cluster_rank()) + lane, owner);
-    u32 barrier = remote_address(&barriers->received, owner);
+// Sums cross the cluster two eights of activation rows at a time, by turns through two buffers: while one
+// round is given out the next is on its way.
+typedef Exchange<2> Round;
+
+struct Rounds {
+    u8 *buffers;
+    Barriers *barriers;
+    int sent, given;
+
+    // Sends each slot's sums to the block that gives it out.
+    __device__ __forceinline__ void send(const float *sums) {
+        int buffer = sent & 1, slot = (int)threadIdx.x / 32, owner = Round::owner(slot);
+        if (sent > 1) wait_cluster(barriers->may_send + buffer, (sent / 2 - 1) & 1);
+        if (threadIdx.x == 0) barrier_expect(barriers->received + buffer, Round::bytes);
+        u32 to = remote_address(round(buffer).place(slot, cluster_rank()) + threadIdx.x % 32, owner);
+        u32 barrier = remote_address(barriers->received + buffer, owner);
 #pragma unroll
-    for (int f = 0; f < EIGHTS; f++)
-        send_async(to + f * 512, make_float4(sums[4 * f], sums[4 * f + 1], sums[4 * f + 2], sums[4 * f + 3]), barrier);
-    wait_cluster(&barriers->received, round & 1);
-    give(job, exchange, unit, end, row, BS_WARPS * 32);
-    sync_multipliers();
-    if ((int)threadIdx.x < cluster_size()) arrive_remote(remote_address(&barriers->may_send, (int)threadIdx.x));
-}
+        for (int f = 0; f < 8; f += 4)
+            send_async(to + f * 128, make_float4(sums[f], sums[f + 1], sums[f + 2], sums[f + 3]), barrier);
+        sent++;
+    }
+
+    template <class J>
+    __device__ __forceinline__ void take(const J &job, int unit, int end, int row) {
+        int buffer = given & 1;
+        wait_cluster(barriers->received + buffer, given / 2 & 1);
+        give(job, round(buffer), unit, end, row, BS_WARPS * 32);
+        sync_multipliers();
+        if ((int)threadIdx.x < cluster_size())
+            arrive_remote(remote_address(barriers->may_send + buffer, (int)threadIdx.x));
+        given++;
+    }
+
+    __device__ __forceinline__ Round round(int buffer) const {
+        return Round{(float4 *)(buffers + buffer * Round::bytes)};
+    }
+};
 
 // --- a block -----------------------------------------------------------------------------------
 
-// What multiplying needs of a block: where it is in the ring, and how many exchanges there have been.
+// Where the warps that multiply are.
 struct State {
     u8 *ring;
     Barriers *barriers;
     Turn turn;
-    int round;
+    Rounds rounds;
 };
 
 template <int NB>
@@ -193,8 +212,6 @@ static __device__ __forceinline__ void multiply_stage(float (&sums)[NB * 4], u32
 template <int NB, class J>
 static __device__ __forceinline__ void multiply_pass(const J &job, Share share, Passes passes, State &at, int row,
                                                      int unit, int end) {
-    constexpr int eights = BS_EIGHTS(NB);
-    Exchange<eights> exchange = {(float4 *)(at.ring + BS_RING_TOTAL)};
     float sums[NB * 4];
     for (int step = share.first_step; step < share.last_step; step++) {
         barrier_wait(at.barriers->full + at.turn.stage, at.turn.parity);
@@ -202,15 +219,18 @@ static __device__ __forceinline__ void multiply_pass(const J &job, Share share, 
         if (threadIdx.x % 32 == 0) barrier_arrive(at.barriers->empty + at.turn.stage);
         at.turn.next(passes.stages);
     }
+    at.rounds.send(sums);
 #pragma unroll
-    for (int first = 0; first < NB; first += eights)
-        exchange_round(job, sums + 4 * first, exchange, at.barriers, at.round++, unit, end, row + 8 * first);
+    for (int first = 0; first < NB; first += 2) {
+        if (first + 2 < NB) at.rounds.send(sums + 4 * first + 8);
+        at.rounds.take(job, unit, end, row + 8 * first);
+    }
 }
 
 template <int NB, class J>
 static __device__ __forceinline__ void multiply(const J &job, Share share, Passes passes, u8 *ring,
                                                 Barriers *barriers) {
-    State at = {ring, barriers, {0, 0}, 0};
+    State at = {ring, barriers, {0, 0}, {ring + BS_RING_TOTAL, barriers, 0, 0}};
     after_previous();
     for (int row = 0; row < job.rows; row += BS_COLUMNS)
         for (int unit = share.from; unit < share.end; unit += passes.units)
@@ -237,8 +257,10 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
             barrier_init(barriers.full + i, 1);
             barrier_init(barriers.empty + i, BS_WARPS);
         }
-        barrier_init(&barriers.received, 1);
-        barrier_init(&barriers.may_send, cluster_size());
+        for (int i = 0; i < 2; i++) {
+            barrier_init(barriers.received + i, 1);
+            barrier_init(barriers.may_send + i, cluster_size());
+        }
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     cluster_sync();

@@ -10,16 +10,13 @@
 #define BS_WIDEST 256
 #define BS_DEPTH 64 /* values of k a stage: 128 bytes a row, what the swizzle spans */
 #define BS_STAGES 4
-#define BS_BOX_ROWS 32 /* weight rows of one copy */
+#define BS_BOX_ROWS 16 /* weight rows of one copy */
 #define BS_ROW_BYTES (BS_DEPTH * 2)
 #define BS_X_BYTES (BS_TALL_ROWS * BS_ROW_BYTES)
 #define BS_FILLED_BYTES (BS_X_BYTES + BS_WIDEST * BS_ROW_BYTES)
 
 // Warps that multiply.
 #define BS_CONSUMERS 8
-
-// A tile's width between 256 and 128; half of it were no whole boxes where two matrices share it.
-#define BS_MIDDLE 160
 
 struct Ring {
     u8 *stages;
@@ -41,13 +38,13 @@ struct Tile {
 };
 
 template <class J>
-static __device__ __forceinline__ int outputs_of(int width) { return J::gated ? width / 2 : width; }
+static constexpr __device__ __forceinline__ int outputs_of(int width) { return J::gated ? width / 2 : width; }
 
 // The tile width that takes the least time: rounds of all blocks times what a tile of it takes, to which
 // its ends add as much as some 24 columns.
 template <class J>
 static __device__ __forceinline__ int choose_width(const J &job) {
-    const int widths[] = {256, J::gated ? 128 : BS_MIDDLE, 128, 64};
+    const int widths[] = {256, 160, 128, 64};
     int best = 0, least_time = 0x7fffffff, row_tiles = ceil_div(job.rows, BS_TALL_ROWS);
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -99,25 +96,37 @@ static __device__ __forceinline__ void fill(const J &job, const M &maps, int wid
     });
 }
 
+// A thread has two sums side by side of every eight columns; of sixteen it gets four from its neighbour, so
+// that a row's are stored 32 bytes at a time or more. Those of eight columns from `at` on, and of the next.
+static __device__ __forceinline__ void gather_four(float (&four)[4], const float *at) {
+    bool odd = threadIdx.x % 2;
+    float a = __shfl_xor_sync(BS_FULL, odd ? at[0] : at[4], 1), b = __shfl_xor_sync(BS_FULL, odd ? at[1] : at[5], 1);
+    four[0] = odd ? a : at[0];
+    four[1] = odd ? b : at[1];
+    four[2] = odd ? at[4] : a;
+    four[3] = odd ? at[5] : b;
+}
+
 template <int WIDTH, class J>
 static __device__ __forceinline__ void put_tile(const J &job, const Part &part, Tile tile, const float *sums) {
-    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    int row = tile.row + warp * 16 + lane / 4, column = tile.column + lane % 4 * 2;
+    int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32, row = tile.row + warp * 16 + lane / 4;
+    int column = tile.column + lane % 2 * 8 + lane % 4 / 2 * 4;
 #pragma unroll
     for (int half = 0; half < 2; half++, row += 8) {
-        if (row >= job.rows) return;
         const float *at = sums + 2 * half;
-        if constexpr (J::gated) {
+        bool there = row < job.rows;
+        i64 place = J::gated || !there ? row : place_of(part, row);
 #pragma unroll
-            for (int j = 0; j < WIDTH / 16; j++) {
-                const float *up = at + WIDTH / 4 + 4 * j;
-                put_gated_pair(job, row, column + 8 * j, make_float2(at[4 * j], at[4 * j + 1]),
-                               make_float2(up[0], up[1]));
+        for (int j = 0; j < outputs_of<J>(WIDTH) / 16; j++) {
+            float four[4];
+            gather_four(four, at + 8 * j);
+            if constexpr (J::gated) {
+                float up[4];
+                gather_four(up, at + WIDTH / 4 + 8 * j);
+                if (there) put_gated_four(job, row, column + 16 * j, four, up);
+            } else if (there) {
+                put_four(part, place, column + 16 * j, four);
             }
-        } else {
-            i64 place = place_of(part, row);
-#pragma unroll
-            for (int j = 0; j < WIDTH / 8; j++) put_pair(part, place, column + 8 * j, at[4 * j], at[4 * j + 1]);
         }
     }
 }
@@ -173,7 +182,7 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
         if (width == 256) multiply<256>(job, ring);
         else if (width == 128) multiply<128>(job, ring);
         else if (width == 64) multiply<64>(job, ring);
-        else if constexpr (!J::gated) multiply<BS_MIDDLE>(job, ring);
+        else multiply<160>(job, ring);
     }
 }
 
