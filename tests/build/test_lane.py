@@ -11,7 +11,16 @@ from bedstone.library.coding import BF16, INT8
 from bedstone.library.kernel import Extent, Kernel
 from bedstone.models import step_graph
 from bedstone.spec.codec import parse, serialize
-from bedstone.spec.manifest import CeilDiv, KernelLaunch, Manifest, Module, Mul, Segment
+from bedstone.spec.manifest import (
+    BytesParam,
+    CeilDiv,
+    KernelLaunch,
+    Manifest,
+    Module,
+    Mul,
+    Pack,
+    Segment,
+)
 from bedstone.target.hardware import read_sets
 from bedstone.verify import check
 from cuda_sets import every_entry
@@ -161,3 +170,19 @@ def test_without_fused_codes_no_launch_writes_them():
     apart, fused = lane.unfused.lower(graph), lane.lower(graph)
     assert len(apart.steps) > len(fused.steps)
     assert apart.coding == BF16
+
+
+def test_products_of_codes_read_matrices_by_tensor_maps():
+    made = manifest("qwen3", lane_of(SETS["hopper"], "quantized"))
+    assert check(made) == []
+    found = launches(made)["glu_q_bf16_q_batch"]
+    assert found.params[-1] == BytesParam(3 * 128)
+    pack = found.args[-1]
+    assert isinstance(pack, Pack)
+    maps = [field.source for field in pack.fields]
+    k, n = SHALLOW["qwen3"].hidden, 16
+    assert [(m.param, m.box, m.strides) for m in maps] == [(i, (64, n), (2 * k,)) for i in range(3)]
+    assert {m.dims[0] for m in maps} == {k}
+    assert maps[1].dims == maps[2].dims
+    plain = lane_of(SETS["blackwell"], "quantized").kernels
+    assert not [kernel for kernel in plain.kernels.values() if kernel.boxes]
