@@ -80,7 +80,7 @@ static __device__ __forceinline__ void attend_tile(const Attention<bf16> &a, con
     if (!pair.see_any(from)) return;
     float score[TILE / 2] = {};
     multiply_keys(q, keys, score);
-    scale_scores(a, score);
+    cap_scores(a.softcap, score);
     mask_scores(pair, from, score);
     float by[2];
     soften(score, out, by);

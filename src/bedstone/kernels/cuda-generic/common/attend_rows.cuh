@@ -64,6 +64,7 @@ static __device__ __forceinline__ Span span_of_block(const RowPair &pair) {
     return Span{first, last};
 }
 
+// A thread's share of the queries, times the scale: products with keys are scores in units of log2.
 template <int D>
 struct Queries {
     u32 at[D / 16][4];
@@ -73,10 +74,11 @@ struct Queries {
         for (int s = 0; s < D / 16; s++)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
+                float by = a.scale * LOG2_E;
                 int row = pair.row[i % 2], d = 16 * s + i / 2 * 8 + threadIdx.x % 4 * 2;
                 float2 q = make_float2(0.0f, 0.0f);
                 if (row >= 0) q = *(const float2 *)(a.q + ((i64)row * a.heads + head) * D + d);
-                at[s][i] = pack_bf16(q.x, q.y);
+                at[s][i] = pack_bf16(q.x * by, q.y * by);
             }
     }
 };
@@ -88,18 +90,12 @@ struct Outputs {
     float top[2], sum[2];
 };
 
-// Scores in units of log2.
-static __device__ __forceinline__ void scale_scores(const Attention<bf16> &a, float (&score)[TILE / 2]) {
-    if (a.softcap > 0.0f) {
-        // cap * tanh(x / cap) by e to the 2 x / cap
-        float by = a.scale / a.softcap * (2.0f * LOG2_E), most = a.softcap * LOG2_E;
+// cap * tanh(score / cap), by e to the power of twice that.
+static __device__ __forceinline__ void cap_scores(float cap, float (&score)[TILE / 2]) {
+    if (!(cap > 0.0f)) return;
+    float by = 2.0f / cap, most = cap * LOG2_E;
 #pragma unroll
-        for (int i = 0; i < TILE / 2; i++)
-            score[i] = most - __fdividef(2.0f * most, 1.0f + exp2_fast(score[i] * by));
-    } else {
-#pragma unroll
-        for (int i = 0; i < TILE / 2; i++) score[i] *= a.scale * LOG2_E;
-    }
+    for (int i = 0; i < TILE / 2; i++) score[i] = most - __fdividef(2.0f * most, 1.0f + exp2_fast(score[i] * by));
 }
 
 // Scores of unseen positions to -inf.

@@ -35,11 +35,11 @@ static __device__ __forceinline__ void add_held(float (&d)[64], const u32 (&a)[4
 
 static __device__ __forceinline__ void copies_are_seen() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// Keys and values of two tiles each, and the table's rows of four.
+// Keys and values of two tiles each, and where the table's rows of four begin, in units of 16 bytes.
 template <int D>
 struct Stages {
     u32 keys, values;
-    int *rows;
+    u32 *rows;
 
     static constexpr int BYTES = TILE * D * 2, PIECES = D / 8, STEP = ATTEND_THREADS / PIECES;
 
@@ -47,12 +47,12 @@ struct Stages {
     __device__ __forceinline__ void fetch(const Lines<bf16> &lines, int group, u32 to, int i) const {
         int piece = threadIdx.x % PIECES;
         u32 column = to + i % 2 * BYTES + piece / 8 * BLOCK_BYTES;
-        const bf16 *x = lines.x + group * lines.unit + piece * 8;
+        const uint4 *x = (const uint4 *)(lines.x + group * lines.unit) + piece;
+        int first = threadIdx.x / PIECES;
+        column += first * 128 + (piece % 8 ^ first % 8) * 16;
+        const u32 *begins = rows + i % RING * TILE + first;
 #pragma unroll
-        for (int j = 0; j < TILE / STEP; j++) {
-            int row = threadIdx.x / PIECES + j * STEP;
-            copy_16(column + row * 128 + (piece % 8 ^ row % 8) * 16, x + rows[i % RING * TILE + row] * lines.pitch);
-        }
+        for (int j = 0; j < TILE; j += STEP) copy_16(column + j * 128, x + begins[j]);
     }
     __device__ __forceinline__ u32 keys_of(int i) const { return keys + i % 2 * BYTES; }
     __device__ __forceinline__ u32 values_of(int i) const { return values + i % 2 * BYTES; }
@@ -90,9 +90,9 @@ struct Walk {
     int group, from, tiles;
     Stages<D> stages;
 
-    // The table's row of a thread's position in tile `i`.
-    __device__ __forceinline__ int row_of(int i) const {
-        return (int)a.k.row(min(from + i * TILE + (int)threadIdx.x % TILE, span.last));
+    // Where the row of a thread's position in tile `i` begins: of keys as of values.
+    __device__ __forceinline__ u32 row_of(int i) const {
+        return (u32)(a.k.row(min(from + i * TILE + (int)threadIdx.x % TILE, span.last)) * a.k.pitch / 8);
     }
     __device__ __forceinline__ void fetch_keys(int i) const {
         if (i < tiles) stages.fetch(a.k, group, stages.keys, i);
@@ -113,7 +113,7 @@ struct Walk {
 
     __device__ __forceinline__ void weigh(int i, float (&score)[TILE / 2], Outputs<D> &out, float (&by)[2]) const {
         int at = from + i * TILE;
-        scale_scores(a, score);
+        cap_scores(a.softcap, score);
         mask_scores(pair, at, score);
         soften(score, out, by);
     }
@@ -138,7 +138,7 @@ struct Walk {
         for (int i = 1; i < tiles; i++) {
             turn(i);
             bool looks_up = threadIdx.x < TILE && i + 2 < tiles;
-            int row = looks_up ? row_of(i + 2) : 0;
+            u32 row = looks_up ? row_of(i + 2) : 0;
             multiply_keys(q, stages.keys_of(i), score);
             add_values(weights, stages.values_of(i - 1), out);
             wgmma_wait<1>(score);
@@ -160,7 +160,7 @@ struct Walk {
 template <int D>
 static __device__ __forceinline__ void attend_many(const Attention<bf16> &a, int first, int rows) {
     extern __shared__ float4 memory[];
-    __shared__ int table_rows[RING * TILE];
+    __shared__ u32 table_rows[RING * TILE];
     u32 base = ((u32)__cvta_generic_to_shared(memory) + 1023) / 1024 * 1024;
     int head = blockIdx.y, group = head / (a.heads / a.groups);
     RowPair pair = rows_of_thread(a, first, rows);
