@@ -58,7 +58,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, each in SETS.items() if each.vendor == "cpu"])
-def test_every_set_builds_and_passes_for_every_model_and_form(name: str, cache: Path) -> None:
+def test_every_cpu_set_builds_and_passes_for_every_model_and_form(name: str, cache: Path) -> None:
     audits: list[TargetAudit] = list(audit_set(SETS[name], cache))
     assert {found.model for found in audits} >= {"generic", "llama", "qwen3"}
     for found in audits:
