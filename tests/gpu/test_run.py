@@ -34,7 +34,8 @@ NEAR = {"precise": 1e-4, "quantized": 3e-2}
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+    kept = os.environ.get("BEDSTONE_TEST_CACHE")
+    return Path(kept) if kept else tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="module")

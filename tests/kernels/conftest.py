@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where modules are compiled once for the whole session; workers of a parallel run share it."""
+    """Where modules are compiled once for the whole session; workers of a parallel run share it.
+
+    Or where `BEDSTONE_TEST_CACHE` says that compiled ones are.
+    """
+    if "BEDSTONE_TEST_CACHE" in os.environ:
+        return Path(os.environ["BEDSTONE_TEST_CACHE"]) / "modules"
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if base.name.startswith("popen-") else base) / "kernels"
     folder.mkdir(exist_ok=True)
