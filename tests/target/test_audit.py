@@ -59,6 +59,15 @@ def test_an_entry_that_a_nearer_file_dropped_fails_and_nothing_excuses_it():
     assert statuses(asked, set_, [absence("norm_q")])["norm_q"] == "dropped"
 
 
+def test_another_module_of_the_same_entry_will_not_do():
+    other = blob("norm-half", "norm")
+    (finding,) = audit([wanted("norm")], built(other, blob("norm", "norms")), [])
+    assert (finding.status, finding.module) == ("never_built", "norm")
+    hidden = blob("norm-half", "norm")
+    (finding,) = audit([wanted("norm")], built(hidden=(hidden,)), [])
+    assert finding.status == "never_built"
+
+
 def test_an_expected_absence_is_excused_with_its_reason():
     (finding,) = audit([wanted("norm_q")], built(), [absence("norm_*")])
     assert (finding.status, finding.good) == ("expected_absent", True)

@@ -66,12 +66,9 @@ def modules_of(kernels: Iterable[Kernel]) -> dict[str, Kernel]:
 
 
 def audit_sources(sources: Sources, built: Built) -> list[Finding]:
-    """What a target has of everything the lane and the manifest may ask for.
-
-    Numerics differ in how modules are compiled, never in which entries they have.
-    """
-    kernels, *_ = catalogs(sources.hardware)
-    return audit(_asked(kernels), built, sources.absences())
+    """What a target has of everything the lane and the manifest may ask for under any numerics."""
+    asked = {wanted: None for held in catalogs(sources.hardware) for wanted in _asked(held)}
+    return audit(asked, built, sources.absences())
 
 
 def require_kernels(manifest: Manifest, built: Built, kernels: KernelSet) -> list[Finding]:
@@ -94,14 +91,14 @@ def _asked(kernels: KernelSet) -> Iterator[Wanted]:
 
 def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:
     launches = {
-        launch.entry: name
+        (launch.module, launch.entry): name
         for name, op in manifest.ops.items()
         for launch in op.impl.launches
         if isinstance(launch, KernelLaunch)
     }
-    functions = {kernel.entry: kernel for kernel in kernels.kernels.values()}
-    for entry, op in launches.items():
-        yield _wanted(entry, op, None, functions.get(entry))
+    functions = {(kernel.module, kernel.entry): kernel for kernel in kernels.kernels.values()}
+    for (module, entry), op in launches.items():
+        yield _wanted(entry, op, None, functions.get((module, entry)))
 
 
 def _wanted(entry: str, asker: str, without: str | None, kernel: Kernel | None) -> Wanted:

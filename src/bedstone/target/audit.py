@@ -108,7 +108,7 @@ def _judge(
 def _verdict(
     wanted: Wanted, built: Built, entries: Mapping[str, Blob], excuses: Iterable[Absence]
 ) -> tuple[Status, str | None, str]:
-    blob = entries.get(wanted.entry)
+    blob = _holder(wanted, built, entries)
     if blob is not None:
         stated = blob.entries[wanted.entry]
         if None in (wanted.abi, stated) or wanted.abi == stated:
@@ -116,12 +116,20 @@ def _verdict(
         note = f"expected the parameters `{wanted.abi}`, the module states `{stated}`"
         return "other_abi", blob.module, note
     for module, hidden in built.hidden.items():
-        if wanted.entry in hidden.entries:
+        if wanted.entry in hidden.entries and wanted.module in {None, module}:
             return "dropped", module, _dropped(wanted, module)
     for excuse in excuses:
         if fnmatchcase(wanted.entry, excuse.pattern):
             return "expected_absent", None, f"{excuse.reason} ({excuse.record})"
     return "never_built", wanted.module, _never_built(wanted, entries)
+
+
+def _holder(wanted: Wanted, built: Built, entries: Mapping[str, Blob]) -> Blob | None:
+    """The module that has the entry: where one should hold it, no other will do."""
+    if wanted.module is None:
+        return entries.get(wanted.entry)
+    blob = built.blobs.get(wanted.module)
+    return blob if blob is not None and wanted.entry in blob.entries else None
 
 
 def _dropped(wanted: Wanted, module: str) -> str:
