@@ -1,7 +1,7 @@
 """Solutions by Definition and sizes, loaded into this process and ready to be called."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ import torch
 from bedstone.errors import BedstoneError
 from bedstone.prove.choose import Choice, Policy, choose
 from bedstone.prove.reference import expected_outputs
-from bedstone.prove.results import ResultError
+from bedstone.prove.results import Expected, ResultError
 from bedstone.prove.sandbox.load import load_entry
 from bedstone.prove.tensors import stored_shape, torch_dtype
 from bedstone.prove.trace_set import TraceSet
@@ -99,18 +99,25 @@ class TraceTable:
             raise ResultError("RUNTIME_ERROR", "it has a `setup`, and a plain call does not")
         if not loaded.destination_passing:
             return loaded.entry
-        outputs = expected_outputs(definition, sizes)
+        return value_returning(loaded.entry, expected_outputs(definition, sizes))
 
-        def returning(*arguments: Any) -> Any:  # noqa: ANN401
-            device = next(a.device for a in arguments if isinstance(a, torch.Tensor))
-            made = [
-                torch.empty(
-                    stored_shape(o.dtype, o.shape or ()), dtype=torch_dtype(o.dtype), device=device
-                )
-                for o in outputs
-                if o.target is None
-            ]
-            loaded.entry(*arguments, *made)
-            return made[0] if len(made) == 1 else tuple(made)
 
-        return returning
+def value_returning(entry: Entry, outputs: Sequence[Expected]) -> Entry:
+    """A destination-passing entry as one that returns its outputs, in memory made for the call."""
+
+    def returning(*arguments: Any) -> Any:  # noqa: ANN401
+        device = next(a.device for a in arguments if isinstance(a, torch.Tensor))
+        made = allocate(outputs, device)
+        entry(*arguments, *made)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return returning
+
+
+def allocate(outputs: Sequence[Expected], device: torch.device) -> list[torch.Tensor]:
+    """Memory for each output that is not written over an input."""
+    return [
+        torch.empty(stored_shape(o.dtype, o.shape or ()), dtype=torch_dtype(o.dtype), device=device)
+        for o in outputs
+        if o.target is None
+    ]

@@ -51,7 +51,12 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
         module = _compile(folder, spec)
     else:
         listed = ", ".join(languages)
-        message = f"no builder for `{listed}` with binding `{spec['binding']}`"
+        # without a binding FlashInfer-Bench takes its own default
+        binding = spec["binding"] or "tvm-ffi"
+        message = (
+            f"no builder for `{listed}` with binding `{binding}`: a compiled entry is bound by "
+            f"PyTorch (binding `torch`), or is a C function of the kernel ABI"
+        )
         raise ResultError("COMPILE_ERROR", message)
     entry = getattr(module, name, None)
     if not callable(entry):

@@ -22,6 +22,7 @@ class SupportedLanguages(str, Enum):
     PYTHON = "python"
     TRITON = "triton"
     CUDA = "cuda"
+    CPP = "cpp"
 
 
 class EvaluationStatus(str, Enum):

@@ -1,0 +1,1 @@
+SubprocessWorker = None

@@ -1,0 +1,1 @@
+"""Solutions built and called, over ours."""
