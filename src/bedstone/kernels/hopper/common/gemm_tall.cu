@@ -7,28 +7,37 @@
 
 #define BS_THREADS 384
 #define BS_TALL_ROWS 128
-#define BS_WIDEST 256
 #define BS_DEPTH 64 /* values of k a stage: 128 bytes a row, what the swizzle spans */
-#define BS_STAGES 4
+#define BS_TALL_RING_BYTES (144 * 1024)
+#define BS_MOST_RING 6
 #define BS_BOX_ROWS 16 /* weight rows of one copy */
 #define BS_ROW_BYTES (BS_DEPTH * 2)
 #define BS_X_BYTES (BS_TALL_ROWS * BS_ROW_BYTES)
-#define BS_FILLED_BYTES (BS_X_BYTES + BS_WIDEST * BS_ROW_BYTES)
+#define BS_LAID_COLUMNS 128                     /* that a warp lays out at once */
+#define BS_LAID_PITCH (BS_LAID_COLUMNS * 4 + 32) /* rows begin in different banks */
+#define BS_LAID_BYTES (16 * BS_LAID_PITCH)
 
 // Warps that multiply.
 #define BS_CONSUMERS 8
 
 struct Ring {
-    u8 *stages;
+    u8 *memory;
     u64 *full, *empty;
+    int stages, stage_bytes;
+
+    __device__ __forceinline__ u32 at(int stage) const { return shared_address(memory) + stage * stage_bytes; }
+    // Where a warp lays out sums.
+    __device__ __forceinline__ u8 *laid() const {
+        return memory + BS_TALL_RING_BYTES + threadIdx.x / 32 * BS_LAID_BYTES;
+    }
 };
 
 // The ring's next stage, and how often its barriers have turned.
 struct Turn {
     int stage;
     u32 parity;
-    __device__ __forceinline__ void next() {
-        if (++stage == BS_STAGES) stage = 0, parity ^= 1;
+    __device__ __forceinline__ void next(int stages) {
+        if (++stage == stages) stage = 0, parity ^= 1;
     }
 };
 
@@ -80,7 +89,7 @@ static __device__ __forceinline__ void fill(const J &job, const M &maps, int wid
     each_tile(job, width, [&](int matrix, const Part &, Tile tile) {
         for (int k = 0; k < job.k; k += BS_DEPTH) {
             u32 full = shared_address(ring.full + turn.stage);
-            u32 to = shared_address(ring.stages) + turn.stage * BS_FILLED_BYTES;
+            u32 to = ring.at(turn.stage);
             barrier_wait(ring.empty + turn.stage, turn.parity);
             barrier_expect(full, BS_X_BYTES + width * BS_ROW_BYTES);
             copy_box(to, &maps.x, k, tile.row, full);
@@ -91,7 +100,7 @@ static __device__ __forceinline__ void fill(const J &job, const M &maps, int wid
             } else {
                 copy_boxes(to, maps.w + matrix, k, tile.column, width, full);
             }
-            turn.next();
+            turn.next(ring.stages);
         }
     });
 }
@@ -131,6 +140,50 @@ static __device__ __forceinline__ void put_tile(const J &job, const Part &part, 
     }
 }
 
+static __device__ __forceinline__ void laid_was_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
+// Whole rows of float sums, laid out in shared memory and stored from there while the next tile is
+// multiplied: a warp's COUNT columns from `first` on.
+template <int COUNT>
+static __device__ __forceinline__ void lay_out(const Part &part, i64 place, const i64 (&places)[2], int column,
+                                               const float *sums, u8 *laid) {
+    int lane = (int)threadIdx.x % 32;
+    laid_was_read();
+    __syncwarp();
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int j = 0; j < COUNT / 8; j++) {
+            int at = 8 * j + lane % 4 * 2;
+            i64 to = places[half] * part.n + column + at;
+            float a = sums[4 * j + 2 * half], b = sums[4 * j + 2 * half + 1];
+            if (places[half] >= 0) a = finished(part, a, column + at, to), b = finished(part, b, column + at + 1, to + 1);
+            *(float2 *)(laid + (lane / 4 + 8 * half) * BS_LAID_PITCH + at * 4) = make_float2(a, b);
+        }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
+    if (place >= 0)
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(part.y + place * part.n + column),
+                     "r"(shared_address(laid + lane * BS_LAID_PITCH)), "r"(COUNT * 4)
+                     : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+template <int WIDTH>
+static __device__ __forceinline__ void put_rows(const Part &part, int rows, Tile tile, const float *sums, u8 *laid) {
+    int lane = (int)threadIdx.x % 32, row = tile.row + (int)threadIdx.x / 32 * 16;
+    auto place = [&](int at) { return at < rows ? place_of(part, at) : (i64)-1; };
+    i64 own = lane < 16 ? place(row + lane) : -1, places[2] = {place(row + lane / 4), place(row + lane / 4 + 8)};
+    constexpr int first = WIDTH < BS_LAID_COLUMNS ? WIDTH : BS_LAID_COLUMNS;
+    lay_out<first>(part, own, places, tile.column, sums, laid);
+    if constexpr (WIDTH > first) lay_out<WIDTH - first>(part, own, places, tile.column + first, sums + first / 2, laid);
+}
+
+// Whether a tile's rows are floats that lie on sixteens, and all its columns are there.
+static __device__ __forceinline__ bool in_rows(const Part &part, Tile tile, int width) {
+    return !part.slot && part.n % 4 == 0 && (u64)part.y % 16 == 0 && tile.column + width <= part.n;
+}
+
 template <int WIDTH, class J>
 static __device__ __forceinline__ void multiply(const J &job, Ring ring) {
     int lane = (int)threadIdx.x % 32;
@@ -141,7 +194,7 @@ static __device__ __forceinline__ void multiply(const J &job, Ring ring) {
         int before = -1;
         for (int k = 0; k < job.k; k += BS_DEPTH) {
             barrier_wait(ring.full + turn.stage, turn.parity);
-            u32 stage = shared_address(ring.stages) + turn.stage * BS_FILLED_BYTES;
+            u32 stage = ring.at(turn.stage);
             u64 x = wgmma_tile(stage + group), w = wgmma_tile(stage + BS_X_BYTES);
             wgmma_begin();
 #pragma unroll
@@ -150,21 +203,24 @@ static __device__ __forceinline__ void multiply(const J &job, Ring ring) {
             wgmma_wait<1>(sums);
             if (before >= 0 && lane == 0) barrier_arrive(ring.empty + before);
             before = turn.stage;
-            turn.next();
+            turn.next(ring.stages);
         }
         wgmma_wait<0>(sums);
         if (before >= 0 && lane == 0) barrier_arrive(ring.empty + before);
-        put_tile<WIDTH>(job, part, tile, sums);
+        if (!J::gated && in_rows(part, tile, WIDTH)) put_rows<WIDTH>(part, job.rows, tile, sums, ring.laid());
+        else put_tile<WIDTH>(job, part, tile, sums);
     });
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
 template <class J, class M>
 static __device__ __forceinline__ void run(const J &job, const M &maps) {
     extern __shared__ __align__(1024) u8 shared[];
-    __shared__ u64 full[BS_STAGES], empty[BS_STAGES];
-    Ring ring = {shared, full, empty};
+    __shared__ u64 full[BS_MOST_RING], empty[BS_MOST_RING];
+    int width = choose_width(job), stage_bytes = BS_X_BYTES + width * BS_ROW_BYTES;
+    Ring ring = {shared, full, empty, least(BS_TALL_RING_BYTES / stage_bytes, BS_MOST_RING), stage_bytes};
     if (threadIdx.x == 0) {
-        for (int i = 0; i < BS_STAGES; i++) {
+        for (int i = 0; i < BS_MOST_RING; i++) {
             barrier_init(full + i, 1);
             barrier_init(empty + i, BS_CONSUMERS);
         }
@@ -173,7 +229,6 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
     __syncthreads();
     before_next();
     after_previous();
-    int width = choose_width(job);
     if (threadIdx.x >= BS_CONSUMERS * 32) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
         if (threadIdx.x % 128 == 0) fill(job, maps, width, ring);
