@@ -106,7 +106,12 @@ class GpuLibrary:
     def _module(self, kernel: Kernel) -> int:
         """The kernel's module; unless some are compiled already, all of its source side by side."""
         if kernel.module not in self.loaded:
-            same = [k for k in self.kernels.kernels.values() if k.source == kernel.source]
+            made_from = (kernel.source, kernel.defines.get("BS_ONLY"))
+            same = [
+                k
+                for k in self.kernels.kernels.values()
+                if (k.source, k.defines.get("BS_ONLY")) == made_from
+            ]
             modules = {k.module: k for k in ([kernel] if self.compiled else same)}
             sources = read_sources(read_sets()[self.hardware])
             units = [sources.unit(k.source, k.defines) for k in modules.values()]
