@@ -1,0 +1,35 @@
+"""Which attention a launch gets on a GPU: by its rows, its widths and what its tables hold."""
+
+import pytest
+
+from bedstone.library.cuda.catalog import cuda_kernels
+from bedstone.library.kernel import CacheType
+
+QWEN = {"heads": 32, "groups": 8, "dk": 128, "dv": 128, "stride": 0}
+
+
+def taken(entry: str, cache: CacheType, **sizes: int) -> str:
+    """The suffix of the first variant that suits."""
+    rows = cuda_kernels(cache).variants[entry]
+    named = (name.removeprefix(entry) for name, suits in rows if suits(QWEN | sizes, cache))
+    return next(named, "")
+
+
+@pytest.mark.parametrize("entry", ["attention", "attention_q", "attention_gate_fq"])
+def test_matrix_units_attend_bfloat16_of_their_widths(entry: str) -> None:
+    assert taken(entry, "bf16", rows=1) == "_d128_x8"
+    assert taken(entry, "bf16", rows=1, dk=64, dv=64) == "_d64_x8"
+    assert taken(entry, "bf16", rows=64, stride=1) == "_d128"
+    assert taken(entry, "bf16", rows=2048) == "_m128"
+    assert taken(entry, "bf16", rows=2048, dk=192, dv=128) == ""
+
+
+def test_float_tables_are_attended_alike_whatever_the_rows() -> None:
+    """Blocks that share a row change no bit of it, unlike the matrix units."""
+    assert taken("attention", "f32", rows=1) == "_x8"
+    assert taken("attention", "f32", rows=2048) == ""
+
+
+def test_other_families_are_attended_in_float32() -> None:
+    assert taken("attention_flat_q", "bf16", rows=1) == "_x8"
+    assert taken("attention_in", "bf16", rows=2048, groups=1) == ""
