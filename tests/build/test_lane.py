@@ -176,13 +176,13 @@ def test_products_of_codes_read_matrices_by_tensor_maps():
     made = manifest("qwen3", lane_of(SETS["hopper"], "quantized"))
     assert check(made) == []
     found = launches(made)["glu_q_bf16_q_batch"]
-    assert found.params[-1] == BytesParam(3 * 128)
+    assert found.params[-1] == BytesParam(11 * 128)
     pack = found.args[-1]
     assert isinstance(pack, Pack)
     maps = [field.source for field in pack.fields]
-    k, n = SHALLOW["qwen3"].hidden, 16
-    assert [(m.param, m.box, m.strides) for m in maps] == [(i, (64, n), (2 * k,)) for i in range(3)]
-    assert {m.dims[0] for m in maps} == {k}
-    assert maps[1].dims == maps[2].dims
+    k, heights = SHALLOW["qwen3"].hidden, (16, 32, 64, 128)
+    read = [(0, 16), (0, 32), (0, 64), *((of, height) for of in (1, 2) for height in heights)]
+    assert [(m.param, m.box) for m in maps] == [(of, (64, height)) for of, height in read]
+    assert {(m.dims[0], m.strides) for m in maps} == {(k, (2 * k,))}
     plain = lane_of(SETS["blackwell"], "quantized").kernels
     assert not [kernel for kernel in plain.kernels.values() if kernel.boxes]

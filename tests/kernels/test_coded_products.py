@@ -10,16 +10,15 @@ import pytest
 from bedstone.library.coding import BF16
 from bedstone.spec.dtype import FormatName
 from kernels.harness import poison
-from kernels.reference import ACTS, Array
+from kernels.reference import ACTS, Array, weights
 from kernels.test_coded_mixture import (
     assert_forms_near,
     assert_near,
     codes,
     inputs,
-    matrix,
     outputs,
 )
-from kernels.test_linear import K
+from kernels.test_linear import K as ANY_K
 
 if TYPE_CHECKING:
     from kernels.gpu_library import GpuLibrary
@@ -28,8 +27,17 @@ pytestmark = pytest.mark.gpu
 formats = pytest.mark.parametrize("name", sorted(BF16.formats))
 by_boxes = pytest.mark.parametrize("suffix", ["_batch", "_tall"])
 
+K: dict[FormatName, int] = {**ANY_K, "f16": 104, "bf16": 200}
+"""Codes are read in eights."""
+
 SIZES = ((1, 8, 17), (9, 72, 64), (16, 64, 300), (33, 1000, 65), (64, 2568, 48), (200, 136, 530))
 """Rows, k and n of products by boxes: every width of a tile, ends of all three inside one."""
+
+
+def matrix(name: FormatName, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """A matrix as stored, and in float64 what the matrix units read of it."""
+    w, values = weights(name, n, K[name], rng)
+    return w, codes(values.astype(np.float32)).astype(np.float64)
 
 
 def bf16_matrix(n: int, k: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -53,10 +53,21 @@ def _tall(only: str, boxes: tuple[Boxes, ...]) -> Geometry:
     )
 
 
-def _boxes(weights: str, outputs: str, x: int, w: int) -> tuple[Boxes, ...]:
-    """Boxes of the activations, `x` rows high, and of each matrix of weights, `w` rows high."""
-    pairs = zip(weights.split(), outputs.split(), strict=True)
-    return (Boxes("xq", "rows", x), *(Boxes(name, rows, w) for name, rows in pairs))
+def _boxes(weights: str, outputs: str, x: tuple[int, ...], w: tuple[int, ...]) -> tuple[Boxes, ...]:
+    """Boxes of the activations, as high as `x` says, then of each matrix of weights, as `w` says.
+
+    A large box is asked for as quickly as a small one.
+    """
+    matrices = zip(weights.split(), outputs.split(), strict=True)
+    return (
+        *(Boxes("xq", "rows", height) for height in x),
+        *(Boxes(name, rows, height) for name, rows in matrices for height in w),
+    )
+
+
+_X_BATCH, _W_BATCH = (16, 32, 64), (16, 32, 64, 128)
+_X_TALL, _WIDTHS = (128,), (256, 160, 128, 64)
+"""How high boxes are: of a tall tile one is as high as the tile is wide, or half where it is gated."""
 
 
 _FAMILIES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
@@ -67,17 +78,25 @@ _FAMILIES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 )
 """Each family's name, its weights, the parameter that counts the rows of each, its endings."""
 
+
+def _heights(family: str) -> tuple[int, ...]:
+    return tuple(width // 2 if family == "glu" else width for width in _WIDTHS)
+
+
 GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
     *(
         (
             f"{family}_q_bf16{ending}_batch",
-            _batch(family + ending, _boxes(weights, outputs, 16, 16)),
+            _batch(family + ending, _boxes(weights, outputs, _X_BATCH, _W_BATCH)),
         )
         for family, weights, outputs, endings in _FAMILIES
         for ending in endings
     ),
     *(
-        (f"{family}_q_bf16{ending}_tall", _tall(family + ending, _boxes(weights, outputs, 128, 16)))
+        (
+            f"{family}_q_bf16{ending}_tall",
+            _tall(family + ending, _boxes(weights, outputs, _X_TALL, _heights(family))),
+        )
         for family, weights, outputs, endings in _FAMILIES
         for ending in endings
     ),

@@ -1,7 +1,7 @@
 // A batch's product, as both its kernels deal it: a cluster owns a share of the outputs, each of its
-// blocks a share of k. Weight rows are staged in slots of 16; of a gated unit the gate and what it
-// gates lie in two slots, one after the other. Blocks of a cluster add up eight slots at a time, of
-// which each gives out its share.
+// blocks a share of k. Weight rows are staged in slots of 16; of a gated unit what the gate gates lies
+// four slots behind it. Blocks of a cluster, four at most, add up eight slots at a time, of which each
+// gives out its share: those that are as many slots behind a multiple of four.
 #pragma once
 #include "cluster.cuh"
 #include "gemm.cuh"
@@ -43,12 +43,13 @@ struct Exchange {
     static constexpr int places = EIGHTS * 32, bytes = BS_EXCHANGED * places * 16;
     float4 *buffer;
 
-    // How many of the eight slots a block gives out.
-    static __device__ __forceinline__ int slots() { return BS_EXCHANGED / cluster_size(); }
-    static __device__ __forceinline__ int owner(int slot) { return slot / slots(); }
+    // How many of every four slots a block gives out.
+    static __device__ __forceinline__ int slots() { return 4 / cluster_size(); }
+    static __device__ __forceinline__ int owner(int slot) { return slot % 4 / slots(); }
     // Where the owner of a slot has the sums that block `from` has made of it.
     __device__ __forceinline__ float4 *place(int slot, int from) const {
-        return buffer + (slot % slots() * cluster_size() + from) * places;
+        int kept = slot / 4 * slots() + slot % slots();
+        return buffer + (kept * cluster_size() + from) * places;
     }
     __device__ __forceinline__ float4 sum(int slot, int at) const {
         float4 all = place(slot, 0)[at];
@@ -86,13 +87,15 @@ static __device__ __forceinline__ void put_unit(const J &job, int unit, int outp
 template <int EIGHTS, class J>
 static __device__ __forceinline__ void give(const J &job, Exchange<EIGHTS> exchange, int unit, int end, int row,
                                             int threads) {
-    constexpr int places = Exchange<EIGHTS>::places, each = slots_a_unit<J>;
-    int first = cluster_rank() * exchange.slots(), count = exchange.slots() / each;
-    for (int i = (int)threadIdx.x; i < count * places; i += threads) {
-        int slot = first + i / places * each, at = i % places, mine = unit + slot / each;
-        if (mine >= end) continue;
+    constexpr int places = Exchange<EIGHTS>::places, fours = J::gated ? 1 : 2;
+    int slots = exchange.slots();
+    for (int i = (int)threadIdx.x; i < fours * slots * places; i += threads) {
+        int kept = i / places, at = i % places, slot = kept / slots * 4 + cluster_rank() * slots + kept % slots;
+        if (unit + slot >= end) continue;
         int output = at % 32 / 4, column = row + at / 32 * 8 + at % 4 * 2;
-        if constexpr (J::gated) put_unit(job, mine, output, column, exchange.sum(slot, at), exchange.sum(slot + 1, at));
-        else put_linear(job, mine, output, column, exchange.sum(slot, at));
+        if constexpr (J::gated)
+            put_unit(job, unit + slot, output, column, exchange.sum(slot, at), exchange.sum(slot + 4, at));
+        else
+            put_linear(job, unit + slot, output, column, exchange.sum(slot, at));
     }
 }

@@ -43,11 +43,11 @@ struct Source {
         const u8 *second = job.part[J::count - 1].w;
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            int tile = unit + (J::gated ? i : 2 * i + half);
+            int tile = unit + (J::gated ? i % 2 * 2 : i * 2) + half;
             row[i] = nullptr;
             if (tile >= end) continue;
             Part part = part_of(job, 16, tile);
-            const u8 *w = J::gated && half ? second : part.w;
+            const u8 *w = J::gated && i >= 2 ? second : part.w;
             row[i] = w + least(tile * 16 + of_slot, part.n - 1) * format::bytes(job.k);
         }
     }

@@ -10,7 +10,15 @@
 #define BS_RING_TOTAL (96 * 1024)
 #define BS_RING_STAGES 8
 
+// A box of weights and where in a stage's weights it goes.
+struct Box {
+    const Map *map;
+    int row, at;
+};
+
+// What a block shares beside the ring; boxes are the filling thread's own.
 struct Barriers {
+    Box boxes[BS_EXCHANGED];
     u64 full[BS_RING_STAGES], empty[BS_RING_STAGES];
     u64 received[2], may_send[2]; /* of a buffer: all sums are here; every owner is done with the last */
 };
@@ -24,7 +32,8 @@ template <int NB, class J>
 static __device__ __forceinline__ Passes passes_of(const J &, Share share) {
     constexpr int each = slots_a_unit<J>;
     int all = share.end - share.from, passes = ceil_div(all * each, BS_EXCHANGED);
-    int units = ceil_div(all, passes), bytes = units * each * BS_SLOT_BYTES + 8 * NB * BS_ROW_BYTES;
+    int units = ceil_div(all, passes), slots = J::gated ? BS_EXCHANGED : units;
+    int bytes = slots * BS_SLOT_BYTES + 8 * NB * BS_ROW_BYTES;
     return Passes{units, least(BS_RING_TOTAL / bytes, BS_RING_STAGES), bytes};
 }
 
@@ -37,55 +46,39 @@ struct Turn {
     }
 };
 
-// Where a pass finds its weights: of each unit a row, and the map of its matrix.
-template <class J>
-struct Source {
-    static constexpr int most = BS_EXCHANGED / slots_a_unit<J>;
-    const Map *map[most];
-    int row[most];
-
-    template <class M>
-    __device__ __forceinline__ void point(const J &job, const M &maps, int unit) {
-#pragma unroll
-        for (int i = 0; i < most; i++) {
-            int tile = unit + i, matrix;
-            part_of(job, 16, tile, matrix);
-            map[i] = maps.w + matrix;
-            row[i] = tile * 16;
-        }
-    }
-
-    __device__ __forceinline__ void copy(u32 to, int units, int step, u32 barrier) const {
-#pragma unroll
-        for (int i = 0; i < most; i++) {
-            if (i >= units) break;
-#pragma unroll
-            for (int j = 0; j < slots_a_unit<J>; j++, to += BS_SLOT_BYTES)
-                copy_box(to, map[i] + j, step * BS_DEPTH, row[i], barrier);
-        }
-    }
-};
-
 // One thread's work: the stages of a ring, as soon as they are free.
 template <int NB, class J, class M>
 struct Filler {
-    static constexpr int x_bytes = 8 * NB * BS_ROW_BYTES;
+    static constexpr int x_bytes = 8 * NB * BS_ROW_BYTES, x_height = NB == 2 ? 0 : NB == 4 ? 1 : 2;
     const J &job;
     const M &maps;
     Passes passes;
     u32 ring, full;
-    Source<J> source;
+    Box *boxes; /* that a step of the pass is made of */
+    int count;
 
+    // Units [unit, unit + units): as few boxes as lie in one matrix each and are 16 to 128 rows high.
+    __device__ __forceinline__ void point(int unit, int units) {
+        count = 0;
+        for (int done = 0; done < units;) {
+            int tile = unit + done, matrix;
+            Part part = part_of(job, 16, tile, matrix);
+            int run = least(units - done, ceil_div(part.n, 16) - tile), height = 31 - __clz(run);
+            for (int of = 0; of < slots_a_unit<J>; of++)
+                boxes[count++] = Box{maps.w[matrix + of] + height, tile * 16, (done + 4 * of) * BS_SLOT_BYTES};
+            done += 1 << height;
+        }
+    }
     __device__ __forceinline__ void weights(int stage, int units, int step) const {
-        u32 barrier = full + stage * 8;
+        u32 barrier = full + stage * 8, to = ring + stage * passes.stage_bytes + x_bytes;
         barrier_expect(barrier, x_bytes + units * slots_a_unit<J> * BS_SLOT_BYTES);
-        source.copy(ring + stage * passes.stage_bytes + x_bytes, units, step, barrier);
+        for (int i = 0; i < count; i++) {
+            Box box = boxes[i];
+            copy_box(to + box.at, box.map, step * BS_DEPTH, box.row, barrier);
+        }
     }
     __device__ __forceinline__ void activations(int stage, int row, int step) const {
-        u32 to = ring + stage * passes.stage_bytes;
-#pragma unroll
-        for (int i = 0; i < NB / 2; i++)
-            copy_box(to + i * BS_SLOT_BYTES, &maps.x, step * BS_DEPTH, row + 16 * i, full + stage * 8);
+        copy_box(ring + stage * passes.stage_bytes, maps.x + x_height, step * BS_DEPTH, row, full + stage * 8);
     }
 };
 
@@ -93,9 +86,9 @@ struct Filler {
 template <int NB, class J, class M>
 static __device__ __forceinline__ void fill(const J &job, const M &maps, Share share, Passes passes, u8 *ring,
                                             Barriers *barriers) {
-    Filler<NB, J, M> filler = {job, maps, passes, shared_address(ring), shared_address(barriers->full), {}};
+    Filler<NB, J, M> filler = {job, maps, passes, shared_address(ring), shared_address(barriers->full), barriers->boxes, 0};
     int early = least(passes.stages, share.last_step - share.first_step), done = 0;
-    filler.source.point(job, maps, share.from);
+    filler.point(share.from, least(passes.units, share.end - share.from));
     for (int i = 0; i < early; i++)
         filler.weights(i, least(passes.units, share.end - share.from), share.first_step + i);
     before_next();
@@ -105,7 +98,7 @@ static __device__ __forceinline__ void fill(const J &job, const M &maps, Share s
     for (int row = 0; row < job.rows; row += BS_COLUMNS)
         for (int unit = share.from; unit < share.end; unit += passes.units) {
             int units = least(passes.units, share.end - unit);
-            filler.source.point(job, maps, unit);
+            filler.point(unit, units);
             for (int step = share.first_step; step < share.last_step; step++, turn.next(passes.stages)) {
                 if (done++ < early) continue;
                 barrier_wait(barriers->empty + turn.stage, turn.parity);
@@ -275,6 +268,6 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
 
 #define BS_NAMED(family, ending) BS_ENTRY(family##_q_, ending##_batch)
 #define BS_RUN run
-#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices> maps
+#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices, 3, 4> maps
 #define BS_BESIDE_ARGS , maps
 #include "gemm_entries.cuh"

@@ -10,7 +10,6 @@
 #define BS_DEPTH 64 /* values of k a stage: 128 bytes a row, what the swizzle spans */
 #define BS_TALL_RING_BYTES (144 * 1024)
 #define BS_MOST_RING 6
-#define BS_BOX_ROWS 16 /* weight rows of one copy */
 #define BS_ROW_BYTES (BS_DEPTH * 2)
 #define BS_X_BYTES (BS_TALL_ROWS * BS_ROW_BYTES)
 #define BS_LAID_COLUMNS 128                     /* that a warp lays out at once */
@@ -78,28 +77,21 @@ static __device__ __forceinline__ void each_tile(const J &job, int width, F f) {
     }
 }
 
-static __device__ __forceinline__ void copy_boxes(u32 to, const Map *map, int k, int row, int rows, u32 barrier) {
-    for (int i = 0; i < rows; i += BS_BOX_ROWS) copy_box(to + i * BS_ROW_BYTES, map, k, row + i, barrier);
-}
-
 // One thread's work: the stages of every tile, as soon as they are free.
 template <class J, class M>
 static __device__ __forceinline__ void fill(const J &job, const M &maps, int width, Ring ring) {
     Turn turn = {0, 1};
+    int height = width == 256 ? 0 : width == 160 ? 1 : width == 128 ? 2 : 3; /* of the boxes there are maps for */
     each_tile(job, width, [&](int matrix, const Part &, Tile tile) {
         for (int k = 0; k < job.k; k += BS_DEPTH) {
             u32 full = shared_address(ring.full + turn.stage);
             u32 to = ring.at(turn.stage);
             barrier_wait(ring.empty + turn.stage, turn.parity);
             barrier_expect(full, BS_X_BYTES + width * BS_ROW_BYTES);
-            copy_box(to, &maps.x, k, tile.row, full);
-            to += BS_X_BYTES;
-            if constexpr (J::gated) {
-                copy_boxes(to, maps.w, k, tile.column, width / 2, full);
-                copy_boxes(to + width / 2 * BS_ROW_BYTES, maps.w + 1, k, tile.column, width / 2, full);
-            } else {
-                copy_boxes(to, maps.w + matrix, k, tile.column, width, full);
-            }
+            copy_box(to, maps.x, k, tile.row, full);
+            copy_box(to + BS_X_BYTES, maps.w[matrix] + height, k, tile.column, full);
+            if (J::gated)
+                copy_box(to + BS_X_BYTES + width / 2 * BS_ROW_BYTES, maps.w[matrix + 1] + height, k, tile.column, full);
             turn.next(ring.stages);
         }
     });
@@ -243,6 +235,6 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
 
 #define BS_NAMED(family, ending) BS_ENTRY(family##_q_, ending##_tall)
 #define BS_RUN run
-#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices> maps
+#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices, 1, 4> maps
 #define BS_BESIDE_ARGS , maps
 #include "gemm_entries.cuh"

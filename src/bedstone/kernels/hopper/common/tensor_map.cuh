@@ -3,14 +3,15 @@
 #include "abi.cuh"
 #include "stream.cuh"
 
-// A tensor map; those of a launch: of the activations, then of the weights.
+// A tensor map. Those of a launch: of the activations, then of each matrix of weights, some heights of
+// boxes each, since a large box is asked for as quickly as a small one.
 struct alignas(64) Map {
     u8 bytes[128];
 };
 
-template <int MATRICES>
+template <int MATRICES, int OF_X, int OF_W>
 struct Maps {
-    Map x, w[MATRICES];
+    Map x[OF_X], w[MATRICES][OF_W];
 };
 
 static __device__ __forceinline__ void barrier_expect(u32 barrier, u32 bytes) {
