@@ -48,7 +48,7 @@ def _many(depth: int, entry: str) -> Geometry:
     tile = 32 if depth > 128 else 64
     grid = (Extent("rows", 128), Extent("heads"))
     shared = Shared(1024 + 2 * 2 * tile * depth * 2)
-    return Geometry(_BLOCK, grid, shared, None, f"attention_many_{depth}.cu", entry)
+    return Geometry(_BLOCK, grid, shared, None, f"attention_many_{depth}.cu", entry, only=entry)
 
 
 def _geometries() -> Iterator[tuple[str, Geometry]]:
@@ -56,15 +56,17 @@ def _geometries() -> Iterator[tuple[str, Geometry]]:
         source = f"attention_{depth}.cu"
         for entry in _PLAIN:
             yield f"{entry}_m{depth}", _many(depth, entry)
-            few = Geometry(_BLOCK, _SPREAD, _one(depth), _CLUSTER, source, entry)
+            few = Geometry(_BLOCK, _SPREAD, _one(depth), _CLUSTER, source, entry, only=entry)
             yield f"{entry}_d{depth}_x8", few
-            yield f"{entry}_d{depth}", Geometry(_BLOCK, _GRID, _one(depth), None, source, entry)
+            each = Geometry(_BLOCK, _GRID, _one(depth), None, source, entry, only=entry)
+            yield f"{entry}_d{depth}", each
     for family in ("", "_gate", "_in", "_in_split", "_flat", "_flat_split"):
         source = "attention_flat.cu" if family.startswith("_flat") else "attention.cu"
         for form in _FORMS:
             entry = f"attention{family}{form}"
-            yield f"{entry}_x8", Geometry(_BLOCK, _SPREAD, _ANY, _CLUSTER, source, entry)
-            yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source)
+            few = Geometry(_BLOCK, _SPREAD, _ANY, _CLUSTER, source, entry, only=entry)
+            yield f"{entry}_x8", few
+            yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source, entry, only=entry)
     gathered = Geometry(_BLOCK, (Extent("rows", 16),), source="gather.cu")
     yield from ((f"gather{form}", gathered) for form in _FORMS)
 

@@ -1,4 +1,5 @@
-// Entries of attention: their parameters, and what is made of them.
+// Entries of attention: their parameters, and what is made of them. A source says by ATTEND(a, rows) what
+// attends.
 #pragma once
 #include "attention.cuh"
 
@@ -41,6 +42,34 @@ static __device__ __forceinline__ void begin(F f) {
     after_previous();
     if (cluster_size() > 1 || blockIdx.z == 0) f();
 }
+
+// Each entry takes seconds to compile: BS_ONLY names the one that a module holds. Without it all are there.
+#define BS_ID_attention 1
+#define BS_ID_attention_q 2
+#define BS_ID_attention_fq 3
+#define BS_ID_attention_gate 4
+#define BS_ID_attention_gate_q 5
+#define BS_ID_attention_gate_fq 6
+#define BS_ID_attention_in 7
+#define BS_ID_attention_in_q 8
+#define BS_ID_attention_in_fq 9
+#define BS_ID_attention_in_split 10
+#define BS_ID_attention_in_split_q 11
+#define BS_ID_attention_in_split_fq 12
+#define BS_ID_attention_flat 13
+#define BS_ID_attention_flat_q 14
+#define BS_ID_attention_flat_fq 15
+#define BS_ID_attention_flat_split 16
+#define BS_ID_attention_flat_split_q 17
+#define BS_ID_attention_flat_split_fq 18
+
+#ifdef BS_ONLY
+#define BS_PASTE_(a, b) a##b
+#define BS_PASTE(a, b) BS_PASTE_(a, b)
+#define BS_WANTED(id) (BS_PASTE(BS_ID_, BS_ONLY) == id)
+#else
+#define BS_WANTED(id) 1
+#endif
 
 #define SCORED(a)      \
     a.scale = scale;   \

@@ -269,3 +269,8 @@ static __device__ __forceinline__ void attend_one_lot(const Attention<bf16> &a, 
     fold_streams<D>(heads, own, first, streams, slices, values, state);
     merge_cluster(a, values, heads, state);
 }
+
+template <int D>
+static __device__ __forceinline__ void attend_one(const Attention<bf16> &a) {
+    each_lot(a, [&](const Heads &heads) { attend_one_lot<D>(a, heads); });
+}

@@ -1,6 +1,9 @@
-// attention, attention_gate of many rows, keys and values being 64 bfloat16.
+// attention, attention_gate of many rows, keys and values being 64 bfloat16. A block is ROWS rows of a
+// head, those that see most first.
 #define DEPTH 64
 #undef BS_CACHE
 #define BS_CACHE bf16
 #include "attend_many_wgmma.cuh"
-#include "attend_many_entries.cuh"
+
+#define ATTEND(a, rows) attend_many<DEPTH>(a, (int)(gridDim.x - 1 - blockIdx.x) * ROWS, rows)
+#include "attend_paged.cuh"
