@@ -67,7 +67,7 @@ def _boxes(weights: str, outputs: str, x: tuple[int, ...], w: tuple[int, ...]) -
 
 _X_BATCH, _W_BATCH = (16, 32, 64), (16, 32, 64, 128)
 _X_TALL, _WIDTHS = (128,), (256, 160, 128, 64)
-"""How high boxes are: of a tall tile one is as high as the tile is wide, or half where it is gated."""
+"""How high boxes are; of a tall tile one is as high as the tile is wide, or half where gated."""
 
 
 _FAMILIES: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
