@@ -81,7 +81,10 @@ static __device__ __forceinline__ void begin(F f) {
 #define SCORES float scale, int window, float softcap
 #define WHERE const int *position, const int *pages
 #define PAGES paging(pages, page, pages_width, stride)
-#define ATTENTION(name) BS_KERNEL(ATTEND_THREADS) name
+#ifndef ATTEND_BOUNDS
+#define ATTEND_BOUNDS ATTEND_THREADS
+#endif
+#define ATTENTION(name) BS_KERNEL(ATTEND_BOUNDS) name
 
 // Where a result goes, as parameters.
 #define F float *y
