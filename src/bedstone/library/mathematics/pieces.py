@@ -250,6 +250,8 @@ _TEXTS = (
     def slots_of(rows, slots):
         slot = torch.randperm(slots)[:rows].int()
         slot[1:2] = -1
+        if not bool((slot == 0).any()):
+            slot[0] = 0
         return slot
     """,
     """
