@@ -37,15 +37,6 @@ static __device__ __forceinline__ Passes passes_of(const J &, Share share) {
     return Passes{units, least(BS_RING_TOTAL / bytes, BS_RING_STAGES), bytes};
 }
 
-// The ring's next stage, and how often its barriers have turned.
-struct Turn {
-    int stage;
-    u32 parity;
-    __device__ __forceinline__ void next(int stages) {
-        if (++stage == stages) stage = 0, parity ^= 1;
-    }
-};
-
 // One thread's work: the stages of a ring, as soon as they are free.
 template <int NB, class J, class M>
 struct Filler {

@@ -31,15 +31,6 @@ struct Ring {
     }
 };
 
-// The ring's next stage, and how often its barriers have turned.
-struct Turn {
-    int stage;
-    u32 parity;
-    __device__ __forceinline__ void next(int stages) {
-        if (++stage == stages) stage = 0, parity ^= 1;
-    }
-};
-
 // Rows [row, …) by outputs [column, …) of a part.
 struct Tile {
     int row, column;

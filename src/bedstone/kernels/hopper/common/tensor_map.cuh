@@ -1,7 +1,16 @@
-// Boxes of matrices that the copy engine brings to shared memory by the driver's tensor maps.
+// Boxes of matrices that the copy engine brings to a ring in shared memory, by the driver's tensor maps.
 #pragma once
 #include "abi.cuh"
 #include "stream.cuh"
+
+// A ring's next stage, and how often its barriers have turned.
+struct Turn {
+    int stage;
+    u32 parity;
+    __device__ __forceinline__ void next(int stages) {
+        if (++stage == stages) stage = 0, parity ^= 1;
+    }
+};
 
 // A tensor map. Those of a launch: of the activations, then of each matrix of weights, some heights of
 // boxes each, since a large box is asked for as quickly as a small one.
