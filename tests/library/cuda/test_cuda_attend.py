@@ -19,6 +19,8 @@ def taken(entry: str, cache: CacheType, **sizes: int) -> str:
 def test_matrix_units_attend_bfloat16_of_their_widths(entry: str) -> None:
     assert taken(entry, "bf16", rows=1) == "_d128_x8"
     assert taken(entry, "bf16", rows=1, dk=64, dv=64) == "_d64_x8"
+    assert taken(entry, "bf16", rows=4, stride=1) == "_d128_x4"
+    assert taken(entry, "bf16", rows=8, stride=1) == "_d128_x2"
     assert taken(entry, "bf16", rows=64, stride=1) == "_d128"
     assert taken(entry, "bf16", rows=2048) == "_m128"
     assert taken(entry, "bf16", rows=2048, dk=192, dv=128) == ""

@@ -2,10 +2,11 @@
 
 Over bfloat16 keys and values of some widths attention has kernels on the matrix units, for rows
 one by one and for many of one sequence; whatever else it is asked for is done in float32. Few rows
-share the multiprocessors by clusters of eight blocks.
+share the multiprocessors by clusters of blocks.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 
 from bedstone.library.cuda.dense import threads
 from bedstone.library.kernel import CacheType, Extent, Geometry, Shared, Suits, Variant
@@ -24,8 +25,9 @@ _CHUNK = 8
 """The most rows of one sequence that are attended one by one."""
 
 _GRID = (Extent("rows"), Extent("groups"))
-_SPREAD = (*_GRID, Extent(times=_PIECES))
-_CLUSTER = (1, 1, _PIECES)
+
+_SHARED_BY = ((8, 16), (4, 32), (2, 64))
+"""How many blocks share a row's heads of a group while there are at most so many of those."""
 
 # queries made up to 32 values; what the threads sum apart; a piece's values and those of all so far
 _ANY = Shared(
@@ -33,6 +35,7 @@ _ANY = Shared(
 )
 
 _FORMS = ("", "_q", "_fq")
+_FAMILIES = ("", "_gate", "_in", "_in_split", "_flat", "_flat_split")
 _PLAIN = tuple(f"{family}{form}" for family in ("attention", "attention_gate") for form in _FORMS)
 
 
@@ -51,22 +54,24 @@ def _many(depth: int, entry: str) -> Geometry:
     return Geometry(_BLOCK, grid, shared, None, f"attention_many_{depth}.cu", entry, only=entry)
 
 
+def _shared_by(blocks: int, shared: Shared, source: str, entry: str) -> Geometry:
+    grid = (*_GRID, Extent(times=blocks))
+    return Geometry(_BLOCK, grid, shared, (1, 1, blocks), source, entry, only=entry)
+
+
 def _geometries() -> Iterator[tuple[str, Geometry]]:
-    for depth in DEPTHS:
-        source = f"attention_{depth}.cu"
-        for entry in _PLAIN:
-            yield f"{entry}_m{depth}", _many(depth, entry)
-            few = Geometry(_BLOCK, _SPREAD, _one(depth), _CLUSTER, source, entry, only=entry)
-            yield f"{entry}_d{depth}_x8", few
-            each = Geometry(_BLOCK, _GRID, _one(depth), None, source, entry, only=entry)
-            yield f"{entry}_d{depth}", each
-    for family in ("", "_gate", "_in", "_in_split", "_flat", "_flat_split"):
+    for depth, entry in product(DEPTHS, _PLAIN):
+        source, shared = f"attention_{depth}.cu", _one(depth)
+        yield f"{entry}_m{depth}", _many(depth, entry)
+        for blocks, _ in _SHARED_BY:
+            yield f"{entry}_d{depth}_x{blocks}", _shared_by(blocks, shared, source, entry)
+        each = Geometry(_BLOCK, _GRID, shared, None, source, entry, only=entry)
+        yield f"{entry}_d{depth}", each
+    for family, form in product(_FAMILIES, _FORMS):
         source = "attention_flat.cu" if family.startswith("_flat") else "attention.cu"
-        for form in _FORMS:
-            entry = f"attention{family}{form}"
-            few = Geometry(_BLOCK, _SPREAD, _ANY, _CLUSTER, source, entry, only=entry)
-            yield f"{entry}_x8", few
-            yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source, entry, only=entry)
+        entry = f"attention{family}{form}"
+        yield f"{entry}_x{_PIECES}", _shared_by(_PIECES, _ANY, source, entry)
+        yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source, entry, only=entry)
     gathered = Geometry(_BLOCK, (Extent("rows", 16),), source="gather.cu")
     yield from ((f"gather{form}", gathered) for form in _FORMS)
 
@@ -75,35 +80,38 @@ GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(_geometries())
 """Patterns of entry names, the first that matches deciding."""
 
 
-def _few(sizes: Mapping[str, int]) -> bool:
-    return sizes["rows"] * sizes["groups"] < _FULL
+def _heads(sizes: Mapping[str, int]) -> int:
+    """Rows' heads of a group: blocks, where none are shared."""
+    return sizes["rows"] * sizes["groups"]
 
 
 def _matrix_units(depth: int, sizes: Mapping[str, int], cache: CacheType) -> bool:
     return cache == "bf16" and sizes["dk"] == sizes["dv"] == depth
 
 
-def _suiting(depth: int) -> tuple[tuple[str, Suits], ...]:
-    """Kernels of a depth by their suffix."""
-
-    def many(sizes: Mapping[str, int], cache: CacheType) -> bool:
+def _many_suit(depth: int) -> Suits:
+    def suits(sizes: Mapping[str, int], cache: CacheType) -> bool:
         chunk = sizes["stride"] == 0 and sizes["rows"] > _CHUNK
         return chunk and _matrix_units(depth, sizes, cache)
 
-    def few(sizes: Mapping[str, int], cache: CacheType) -> bool:
-        return _few(sizes) and _matrix_units(depth, sizes, cache)
+    return suits
 
-    def each(sizes: Mapping[str, int], cache: CacheType) -> bool:
-        return _matrix_units(depth, sizes, cache)
 
-    return (f"_m{depth}", many), (f"_d{depth}_x8", few), (f"_d{depth}", each)
+def _one_suits(depth: int, most: int) -> Suits:
+    return lambda sizes, cache: _heads(sizes) <= most and _matrix_units(depth, sizes, cache)
+
+
+def _each_suits(depth: int) -> Suits:
+    return lambda sizes, cache: _matrix_units(depth, sizes, cache)
 
 
 def _variants() -> Iterator[Variant]:
-    for entry in _PLAIN:
-        for depth in DEPTHS:
-            yield from (Variant(entry, suffix, suits) for suffix, suits in _suiting(depth))
-    yield Variant("attention*", "_x8", lambda sizes, _: _few(sizes))
+    for entry, depth in product(_PLAIN, DEPTHS):
+        yield Variant(entry, f"_m{depth}", _many_suit(depth))
+        for blocks, most in _SHARED_BY:
+            yield Variant(entry, f"_d{depth}_x{blocks}", _one_suits(depth, most))
+        yield Variant(entry, f"_d{depth}", _each_suits(depth))
+    yield Variant("attention*", f"_x{_PIECES}", lambda sizes, _: _heads(sizes) < _FULL)
 
 
 VARIANTS: tuple[Variant, ...] = tuple(_variants())
