@@ -7,7 +7,7 @@
 
 #define BS_WARPS 8 /* that multiply */
 #define BS_THREADS 288, 2
-#define BS_RING_TOTAL (96 * 1024)
+#define BS_SHARED_BYTES (112 * 1024) /* two blocks a multiprocessor */
 #define BS_RING_STAGES 8
 
 // A box of weights and where in a stage's weights it goes.
@@ -20,8 +20,12 @@ struct Box {
 struct Barriers {
     Box boxes[BS_EXCHANGED];
     u64 full[BS_RING_STAGES], empty[BS_RING_STAGES];
-    u64 received[2], may_send[2]; /* of a buffer: all sums are here; every owner is done with the last */
+    u64 received, may_send; /* all sums of a pass are here; every owner is done with the last */
 };
+
+// What the sums of a pass leave of shared memory.
+template <int NB>
+static constexpr int ring_bytes = BS_SHARED_BYTES - Exchange<NB>::bytes;
 
 // How a share is passed through: units a pass, as even as they can be, and stages of the ring.
 struct Passes {
@@ -34,7 +38,7 @@ static __device__ __forceinline__ Passes passes_of(const J &, Share share) {
     int all = share.end - share.from, passes = ceil_div(all * each, BS_EXCHANGED);
     int units = ceil_div(all, passes), slots = J::gated ? BS_EXCHANGED : units;
     int bytes = slots * BS_SLOT_BYTES + 8 * NB * BS_ROW_BYTES;
-    return Passes{units, least(BS_RING_TOTAL / bytes, BS_RING_STAGES), bytes};
+    return Passes{units, least(ring_bytes<NB> / bytes, BS_RING_STAGES), bytes};
 }
 
 // One thread's work: the stages of a ring, as soon as they are free.
@@ -134,52 +138,49 @@ static __device__ __forceinline__ void wait_cluster(u64 *barrier, u32 parity) {
         : "memory");
 }
 
-// Sums cross the cluster two eights of activation rows at a time, by turns through two buffers: while one
-// round is given out the next is on its way.
-typedef Exchange<2> Round;
-
-struct Rounds {
-    u8 *buffers;
+// The sums of a pass on their way through the cluster: they are taken while the next pass is multiplied.
+template <int NB>
+struct Crossing {
+    Exchange<NB> exchange;
     Barriers *barriers;
-    int sent, given;
+    int sent, taken;     /* passes so far */
+    int unit, end, row;  /* of the pass that was sent last */
 
-    // Sends each slot's sums to the block that gives it out.
-    __device__ __forceinline__ void send(const float *sums) {
-        int buffer = sent & 1, slot = (int)threadIdx.x / 32, owner = Round::owner(slot);
-        if (sent > 1) wait_cluster(barriers->may_send + buffer, (sent / 2 - 1) & 1);
-        if (threadIdx.x == 0) barrier_expect(barriers->received + buffer, Round::bytes);
-        u32 to = remote_address(round(buffer).place(slot, cluster_rank()) + threadIdx.x % 32, owner);
-        u32 barrier = remote_address(barriers->received + buffer, owner);
+    // Sends each slot's sums to the block that gives it out, once that has given out those before.
+    __device__ __forceinline__ void send(const float *sums, int of_unit, int of_end, int of_row) {
+        int slot = (int)threadIdx.x / 32, owner = exchange.owner(slot);
+        if (sent > 0) wait_cluster(&barriers->may_send, (sent - 1) & 1);
+        if (threadIdx.x == 0) barrier_expect(&barriers->received, exchange.bytes);
+        u32 to = remote_address(exchange.place(slot, cluster_rank()) + threadIdx.x % 32, owner);
+        u32 barrier = remote_address(&barriers->received, owner);
 #pragma unroll
-        for (int f = 0; f < 8; f += 4)
+        for (int f = 0; f < 4 * NB; f += 4)
             send_async(to + f * 128, make_float4(sums[f], sums[f + 1], sums[f + 2], sums[f + 3]), barrier);
         sent++;
+        unit = of_unit, end = of_end, row = of_row;
     }
 
+    // Gives out what was sent, if anything was.
     template <class J>
-    __device__ __forceinline__ void take(const J &job, int unit, int end, int row) {
-        int buffer = given & 1;
-        wait_cluster(barriers->received + buffer, given / 2 & 1);
-        give(job, round(buffer), unit, end, row, BS_WARPS * 32);
+    __device__ __forceinline__ void take(const J &job) {
+        if (taken == sent) return;
+        wait_cluster(&barriers->received, taken & 1);
+        give(job, exchange, unit, end, row, BS_WARPS * 32);
         sync_multipliers();
-        if ((int)threadIdx.x < cluster_size())
-            arrive_remote(remote_address(barriers->may_send + buffer, (int)threadIdx.x));
-        given++;
-    }
-
-    __device__ __forceinline__ Round round(int buffer) const {
-        return Round{(float4 *)(buffers + buffer * Round::bytes)};
+        if ((int)threadIdx.x < cluster_size()) arrive_remote(remote_address(&barriers->may_send, (int)threadIdx.x));
+        taken++;
     }
 };
 
 // --- a block -----------------------------------------------------------------------------------
 
 // Where the warps that multiply are.
+template <int NB>
 struct State {
     u8 *ring;
     Barriers *barriers;
     Turn turn;
-    Rounds rounds;
+    Crossing<NB> crossing;
 };
 
 template <int NB>
@@ -194,7 +195,7 @@ static __device__ __forceinline__ void multiply_stage(float (&sums)[NB * 4], u32
 
 // The pass of units [unit, end).
 template <int NB, class J>
-static __device__ __forceinline__ void multiply_pass(const J &job, Share share, Passes passes, State &at, int row,
+static __device__ __forceinline__ void multiply_pass(const J &job, Share share, Passes passes, State<NB> &at, int row,
                                                      int unit, int end) {
     float sums[NB * 4];
     for (int step = share.first_step; step < share.last_step; step++) {
@@ -202,23 +203,20 @@ static __device__ __forceinline__ void multiply_pass(const J &job, Share share, 
         multiply_stage<NB>(sums, shared_address(at.ring) + at.turn.stage * passes.stage_bytes, step > share.first_step);
         if (threadIdx.x % 32 == 0) barrier_arrive(at.barriers->empty + at.turn.stage);
         at.turn.next(passes.stages);
+        at.crossing.take(job);
     }
-    at.rounds.send(sums);
-#pragma unroll
-    for (int first = 0; first < NB; first += 2) {
-        if (first + 2 < NB) at.rounds.send(sums + 4 * first + 8);
-        at.rounds.take(job, unit, end, row + 8 * first);
-    }
+    at.crossing.send(sums, unit, end, row);
 }
 
 template <int NB, class J>
 static __device__ __forceinline__ void multiply(const J &job, Share share, Passes passes, u8 *ring,
                                                 Barriers *barriers) {
-    State at = {ring, barriers, {0, 0}, {ring + BS_RING_TOTAL, barriers, 0, 0}};
+    State<NB> at = {ring, barriers, {0, 0}, {{(float4 *)(ring + ring_bytes<NB>)}, barriers, 0, 0, 0, 0, 0}};
     after_previous();
     for (int row = 0; row < job.rows; row += BS_COLUMNS)
         for (int unit = share.from; unit < share.end; unit += passes.units)
             multiply_pass<NB>(job, share, passes, at, row, unit, least(unit + passes.units, share.end));
+    at.crossing.take(job);
 }
 
 template <int NB, class J, class M>
@@ -241,10 +239,8 @@ static __device__ __forceinline__ void run(const J &job, const M &maps) {
             barrier_init(barriers.full + i, 1);
             barrier_init(barriers.empty + i, BS_WARPS);
         }
-        for (int i = 0; i < 2; i++) {
-            barrier_init(barriers.received + i, 1);
-            barrier_init(barriers.may_send + i, cluster_size());
-        }
+        barrier_init(&barriers.received, 1);
+        barrier_init(&barriers.may_send, cluster_size());
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     cluster_sync();
