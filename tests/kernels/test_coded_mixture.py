@@ -8,9 +8,9 @@ import pytest
 
 from bedstone.library.coding import BF16
 from bedstone.spec.dtype import FormatName
+from kernels import test_linear
 from kernels.harness import poison, windowed
 from kernels.reference import ACTS, Array, weights
-from kernels.test_linear import K
 from kernels.test_mixture import best, chosen_ids
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ pytestmark = pytest.mark.gpu
 formats = pytest.mark.parametrize("name", sorted(BF16.formats))
 
 EXPERTS, CHOSEN = 5, 3
+K = test_linear.K | {"f16": 56}
+"""Rows of codes are whole eights."""
 
 
 def codes(x: Array) -> Array:
@@ -180,7 +182,7 @@ def test_hlinear(gpu_library: "GpuLibrary", name: FormatName, rows: int, form: s
     rng = np.random.default_rng([rows, len(name)])
     k, n = K[name], 64
     w, values = matrix(name, 3 * n, rng)
-    part = windowed(rng, rows, units=3, width=k, pitch=k + 5, offset=2)
+    part = windowed(rng, rows, units=3, width=k, pitch=k + 8, offset=8)
     made = outputs(form, "y", (rows, 3 * n))
     args = part.args("x")
     args["xq"] = codes(args.pop("x"))

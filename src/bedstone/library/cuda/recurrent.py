@@ -21,7 +21,7 @@ _HELD = Shared(
 
 def _conv(channels: str, parts: int) -> Geometry:
     grid = (Extent(channels, _CHANNELS), Extent("seqs"), Extent("rows", _SLAB, times=parts))
-    return Geometry((256, 1, 1), grid)
+    return Geometry((128, 1, 1), grid)
 
 
 GEOMETRIES: tuple[tuple[str, Geometry], ...] = (

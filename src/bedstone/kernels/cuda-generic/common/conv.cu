@@ -6,7 +6,7 @@
 #include "act.cuh"
 #include "norm.cuh"
 
-#define WARPS 8
+#define WARPS 4
 #define SLAB 32   // rows of a block
 #define SPAN 128  // channels of a segment that a lane has four of at most
 

@@ -198,6 +198,7 @@ static __device__ __forceinline__ void delta_block(const Delta &d) {
         if (more > 0) next.fetch(d, after, more, head, start, fours);
 #pragma unroll 1
         for (int r = 0; r < count; r++) {
+            __syncwarp();  // those that fetch gates would else go through the rows apart from the others
             float made = held.step(stage.k + r * stage.pitch, stage.q + r * stage.pitch, stage.pitch,
                                    stage.v[r * COLUMNS + own], stage.gates[r], share);
             if (whole && share == 0) d.y[((first + from + r) * d.heads + head) * d.dv + column] = d.scale * made;

@@ -145,9 +145,10 @@ static __device__ __noinline__ float dot_any(const u8 *w, const float *x, int k)
     return total;
 }
 
-// The products of W rows of weights with one row of activations, in every lane.
+// The products of W rows of weights with one row of activations, in every lane. Measured faster where it
+// is not inlined.
 template <class F, int W>
-static __device__ __forceinline__ Products<W> dot_rows(const Rows<W> &w, const float *x, int k) {
+static __device__ __noinline__ Products<W> dot_rows(Rows<W> w, const float *x, int k) {
     if (k % F::UNIT || !lies_on_16(x)) {
         Products<W> made;
         for (int i = 0; i < W; i++) made.at[i] = dot_any<F>(w.at[i], x, k);

@@ -109,7 +109,7 @@ struct Product {
         put_tile(tile, from, first, run, start, count);
     }
 
-    __device__ __noinline__ void make_run(i64 expert, int from, i64 first, Run run) const {
+    __device__ __forceinline__ void make_run(i64 expert, int from, i64 first, Run run) const {
         if (run.count <= 8) return make<1>(expert, from, first, run, 0);
         for (int start = 0; start < run.count; start += 8 * MANY) make<MANY>(expert, from, first, run, start);
     }
@@ -198,7 +198,7 @@ struct Down {
     int k, n;
 
     // Outputs [from, from + 16) for a run's pairs, of which the first is row `first` of x, into `sums`.
-    __device__ __noinline__ void make(i64 expert, int from, i64 first, Run run, float (*sums)[16]) const {
+    __device__ __forceinline__ void make(i64 expert, int from, i64 first, Run run, float (*sums)[16]) const {
         for (int start = 0; start < run.count; start += 8 * FEW) {
             Tile<1, FEW> tile;
             int count = min(run.count - start, 8 * FEW);
@@ -299,7 +299,7 @@ BS_EACH_FORM(GLU_SG)
 #endif
 
 #define DOWN(family, with, shared_in, size, shared, share)                                               \
-    BS_KERNEL(DOWN_THREADS)                                                                                 \
+    BS_KERNEL(DOWN_THREADS, 1)                                                                               \
     BS_ENTRY(family, )(const code_t *xq, const int *ids, const float *weights, const u8 *w BS_SPREAD shared_in,       \
                        float *y, BS_SIZES BS_SPREAD size) {                                              \
         down<with>({xq, w, k, n}, {BS_SPREAD shared}, {ids, weights, share, y, rows, chosen});            \

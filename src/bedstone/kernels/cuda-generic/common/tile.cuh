@@ -3,32 +3,11 @@
 //
 // With g = lane / 4 and t = lane % 4 a thread reads of every 32 values of k the eight from 8t on: of
 // weight rows g and g + 8, of activation row g. So fragments come from memory as they are, sixteen bytes
-// at a time, and depth 2t of the instruction is another value of k, the same for both operands.
+// at a time, and depth 2t of the instruction is another value of k, the same for both operands. Coded rows
+// begin on sixteen bytes and k is a multiple of eight, as `Coding` has it.
 #pragma once
 #include "eights.cuh"
 #include "mma.cuh"
-
-// Values [i, i + 8) of a row as codes: past k zeros. Where `whole` does not hold rows lie anywhere.
-template <class F>
-static __device__ __forceinline__ Eight weights_at(const u8 *row, int i, int k, bool whole) {
-    Eight v = {};
-    if (i >= k) return v;
-    if (whole || F::BLOCK > 1) return Eights<F>::at(row, i);
-#pragma unroll
-    for (int j = 0; j < 8; j++)
-        if (i + j < k) v.pair[j / 2] |= (u32)from_f32<bf16>(F::value(row, i + j)).bits << j % 2 * 16;
-    return v;
-}
-
-static __device__ __forceinline__ Eight activations_at(const code_t *row, int i, int k, bool whole) {
-    Eight v = {};
-    if (i >= k) return v;
-    if (whole) return load_eight(row + i);
-#pragma unroll
-    for (int j = 0; j < 8; j++)
-        if (i + j < k) v.pair[j / 2] |= (u32)row[i + j].bits << j % 2 * 16;
-    return v;
-}
 
 // The operands and sums of a tile: of this thread two rows of each 16 weights, and a row of each eight activations.
 template <int M, int NB>
@@ -42,17 +21,19 @@ struct Tile {
 static __device__ __forceinline__ int tile_group() { return threadIdx.x % 32 / 4; }
 static __device__ __forceinline__ int tile_share() { return threadIdx.x % 4; }
 
+// Values [i, i + 8) of k; past its end zeros.
 template <class F, int M, int NB>
-static __device__ __forceinline__ void multiply_32(Tile<M, NB> &tile, int i, bool whole) {
+static __device__ __forceinline__ void multiply_32(Tile<M, NB> &tile, int i) {
     Eight w[M][2];
+    bool there = i < tile.k;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int h = 0; h < 2; h++) w[m][h] = weights_at<F>(tile.w[m][h], i, tile.k, whole);
+        for (int h = 0; h < 2; h++) w[m][h] = there ? Eights<F>::at(tile.w[m][h], i) : Eight{};
 #pragma unroll
     for (int f = 0; f < NB; f++) {
         if (f >= tile.eights) break;
-        Eight x = activations_at(tile.x[f], i, tile.k, whole);
+        Eight x = there ? load_eight(tile.x[f] + i) : Eight{};
 #pragma unroll
         for (int m = 0; m < M; m++)
 #pragma unroll
@@ -63,34 +44,18 @@ static __device__ __forceinline__ void multiply_32(Tile<M, NB> &tile, int i, boo
     }
 }
 
-// The same for rows that lie anywhere, out of the way: it is seldom wanted.
-template <class F, int M, int NB>
-static __device__ __noinline__ void multiply_anywhere(Tile<M, NB> &tile) {
-#pragma unroll 1
-    for (int i = 8 * tile_share(); i < (tile.k + 31) / 32 * 32; i += 32) multiply_32<F>(tile, i, false);
-}
-
 // Fills the tile's sums.
 template <class F, int M, int NB>
 static __device__ __forceinline__ void multiply(Tile<M, NB> &tile) {
-    bool whole = tile.k % 8 == 0;
+    constexpr int AT_ONCE = F::BLOCK > 1 || NB > 2 ? 1 : 4 / NB;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int f = 0; f < NB; f++)
 #pragma unroll
             for (int i = 0; i < 4; i++) tile.sums[m][f][i] = 0.0f;
-#pragma unroll
-    for (int f = 0; f < NB; f++) whole &= f >= tile.eights || ((u64)tile.x[f] & 15) == 0;
-    if (__all_sync(BS_FULL, whole)) {
-        constexpr int AT_ONCE = F::BLOCK > 1 || NB > 2 ? 1 : 4 / NB;
 #pragma unroll(AT_ONCE)
-        for (int i = 8 * tile_share(); i < (tile.k + 31) / 32 * 32; i += 32) multiply_32<F>(tile, i, true);
-    } else {
-        Tile<M, NB> copy = tile;  // so that the tile itself stays in registers
-        multiply_anywhere<F>(copy);
-        tile = copy;
-    }
+    for (int i = 8 * tile_share(); i < (tile.k + 31) / 32 * 32; i += 32) multiply_32<F>(tile, i);
 }
 
 // `put(output, column, sums)` for each of the tile's outputs and columns that this thread has the sums of.
