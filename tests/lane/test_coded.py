@@ -18,7 +18,7 @@ from bedstone.library.kernel import KernelSet
 from bedstone.models import step_graph
 from cuda_sets import every_entry
 from lane_graphs import QWEN3, Formats, config, graph_of
-from lane_zoo import SHALLOW
+from lane_zoo import SHALLOW, experts
 
 LANE = every_entry("quantized")
 
@@ -69,6 +69,18 @@ def test_a_gate_of_one_row_is_read_as_it_is(name: str) -> None:
             m = getattr(step.launch, "m", None)
             if m is not None and m.n == 1:
                 assert reads_of(step.launch)[0].form == "f32"
+
+
+def test_networks_of_unlike_widths_are_summed_apart() -> None:
+    """Experts 36 wide read floats, the shared network beside them codes: no kernel does both."""
+    mixture = experts(intermediate=36, shared=64)
+    graph = batch(12, model=config("Qwen2MoeForCausalLM", mixture=mixture))
+    schedule = LANE.lower(graph)
+    names = {entry(step.launch) for step in schedule.steps}
+    assert {"xdown_bf16", "linear_q_bf16"} <= names
+    assert any(miss.rule == "shared_expert" and miss.reason == "shim" for miss in schedule.misses)
+    alike = LANE.lower(batch(12, model=config("Qwen2MoeForCausalLM", mixture=experts(shared=64))))
+    assert "xdown_s_q_bf16" in {entry(step.launch) for step in alike.steps}
 
 
 def test_codes_take_two_bytes_and_nothing_beside() -> None:
