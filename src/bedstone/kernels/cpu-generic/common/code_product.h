@@ -67,6 +67,35 @@ static BS_INLINE v8f bs_offset(const bs_headers *h, int j)
 #endif
 }
 
+/* The exact products of 32 values of eight rows with the codes `x`, whose sum is `total`; the zero and
+   inner scales are applied. */
+static BS_INLINE v8i bs_eight_dots(const uint8_t *const w[8], size_t at, const bs_headers *h, int j,
+                                   const uint8_t *x, int32_t total)
+{
+    BS_UNUSED(h);
+#if BS_FORMAT == BS_Q4_0 || BS_FORMAT == BS_Q4_1
+    BS_UNUSED(j);
+    return v8_nibble_dots(w, at + BS_BLOCK_BYTES - 16, x) - BS_ZERO * total;
+#else
+    vb codes = vb_load(x);
+    v8i p[8], first, second;
+#if BS_TWO_SCALES
+    BS_UNUSED(total);
+    v8i start = -BS_ZERO * dot4_u8((v8i){0}, (uint8_t)1 - (vb){0}, codes);
+#else
+    v8i start = {0};
+#endif
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++) p[i] = bs_dot4(start, bs_codes(w[i] + at, j), codes);
+    v8_halves(p, &first, &second);
+#if BS_TWO_SCALES
+    return first * v8_from_i8(h->scales[2 * j]) + second * v8_from_i8(h->scales[2 * j + 1]);
+#else
+    return first + second - BS_ZERO * total;
+#endif
+#endif
+}
+
 /* One activation row with eight weight rows, 32 products of each at a time. */
 static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a, size_t row,
                               size_t ahead)
@@ -75,7 +104,6 @@ static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a
     const uint8_t *x = (const uint8_t *)a->codes + row * (size_t)a->pitch;
     const float *scales = a->scales + row * (size_t)a->pitch / 32;
     const int32_t *sums = a->sums + row * (size_t)a->pitch / 32;
-    BS_UNUSED(sums);
     v8f acc = {0};
     for (size_t b = 0; b < blocks; b += BS_BLOCKS) {
         size_t at = b / BS_BLOCKS * BS_BLOCK_BYTES;
@@ -85,18 +113,9 @@ static BS_INLINE v8f bs_eight(const uint8_t *const w[8], const bs_activations *a
             for (size_t line = 0; line < BS_BLOCK_BYTES; line += 64)
                 __builtin_prefetch(w[i] + at + line + ahead, 0, 2);
         for (int j = 0; j < BS_BLOCKS; j++) {
-            vb codes = vb_load(x + 32 * (b + (size_t)j));
-            vb ones = (uint8_t)1 - (vb){0};
-            v8i start = -BS_ZERO * dot4_u8((v8i){0}, ones, codes), p[8], first, second;
-#pragma GCC unroll 8
-            for (int i = 0; i < 8; i++) p[i] = bs_dot4(start, bs_codes(w[i] + at, j), codes);
-            v8_halves(p, &first, &second);
-#if BS_TWO_SCALES
-            first *= v8_from_i8(headers.scales[2 * j]);
-            second *= v8_from_i8(headers.scales[2 * j + 1]);
-#endif
+            v8i dot = bs_eight_dots(w, at, &headers, j, x + 32 * (b + (size_t)j), sums[b + (size_t)j]);
             v8f scale = bs_scale(&headers, j) * scales[b + (size_t)j];
-            acc = v8_fma(scale, v8_from_i32(first + second), acc);
+            acc = v8_fma(scale, v8_from_i32(dot), acc);
 #if BS_HAS_OFFSET
             v8f total = v8_set(scales[b + (size_t)j] * (float)sums[b + (size_t)j]);
             acc = v8_fma(bs_offset(&headers, j), total, acc);

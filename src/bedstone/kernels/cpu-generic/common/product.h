@@ -17,13 +17,28 @@
 typedef struct {
     bs_sums sums[BS_CHUNK + BS_SPARE];
     uint8_t panel[BS_PANEL_BYTES];
+    const uint8_t *coming; /* what rows are on their way already, if they begin here; or anything */
 } bs_scratch;
 
-/* How many bytes ahead of a weight row the second-level cache is filled. Rows go by in eights, so what lies
-   eight rows on or more is always read later; a share of that cache is the most to hold. */
+/* How many bytes ahead of a weight row the second-level cache is filled: whole eights of rows, as rows go
+   by, so what lies there is always read later; enough for what a core can have on its way. */
 static BS_INLINE size_t bs_ahead(size_t row_bytes)
 {
-    return row_bytes * (row_bytes <= 8192 ? 16 : 8);
+    const size_t least = 12 * 1024;
+    return 8 * row_bytes * ((least + 8 * row_bytes - 1) / (8 * row_bytes));
+}
+
+/* Sends for the first rows of a list whose rows were not sent for ahead, run by run. Scratch holds anything
+   where another kernel used it: then they are sent for once more, which costs little. */
+static void bs_send_for(const bs_weight_rows *w, int k, bs_scratch *scratch)
+{
+    size_t pitch = bs_row_bytes(k), run = 0;
+    if (scratch->coming != w->row[0])
+        for (int c = 0; c < w->count; c++)
+            if (c == 0 || w->row[c] != w->row[c - 1] + pitch)
+                for (size_t at = 0; at < bs_ahead(pitch); at += 64) __builtin_prefetch(w->row[c] + at, 0, 2);
+    while (run < (size_t)w->count && w->row[run] == w->row[0] + run * pitch) run++;
+    scratch->coming = w->row[0] + run * pitch;
 }
 
 static void bs_float_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
@@ -101,6 +116,7 @@ static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size
 static void bs_product(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                        bs_scratch *scratch)
 {
+    if (rows <= BS_FEW_ROWS) bs_send_for(w, a->k, scratch);
 #if !BS_DENSE
     if (!a->x) {
         if (rows <= BS_FEW_ROWS) bs_codes_few(a, w, from, rows, scratch->sums);

@@ -212,6 +212,15 @@ static BS_INLINE void v8_halves(const v8i p[8], v8i *first, v8i *second)
     memcpy(second, high, sizeof high);
 }
 
+/* Of eight rows: the sum of the products of the 32 nibbles at `offset` with the codes `x`. */
+static BS_INLINE v8i v8_nibble_dots(const uint8_t *const rows[8], size_t offset, const uint8_t *x)
+{
+    v8i p[8], first, second;
+    for (int i = 0; i < 8; i++) p[i] = dot4_u8((v8i){0}, vb_nibbles(rows[i] + offset), vb_load(x));
+    v8_halves(p, &first, &second);
+    return first + second;
+}
+
 /* The half floats that lie `offset` bytes into each of eight rows, and the ones right behind. */
 static BS_INLINE v8f v8_from_f16(const uint8_t *const rows[8], size_t offset)
 {

@@ -7,7 +7,7 @@
 #define BS_LIST 64         /* weight rows a call takes */
 #define BS_CHUNK 128       /* activation rows a call takes */
 #define BS_SPARE 8         /* rows past a chunk that a whole tile of rows may write */
-#define BS_PANEL_BYTES (192 * 1024)
+#define BS_PANEL_BYTES (192 * 1024 - 64)
 #define BS_FEW_ROWS 3
 
 typedef struct {

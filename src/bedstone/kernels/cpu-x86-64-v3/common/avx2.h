@@ -71,6 +71,31 @@ static BS_INLINE void v8_halves(const v8i p[8], v8i *first, v8i *second)
     *second = (v8i)_mm256_permute2x128_si256(low, high, 0x31);
 }
 
+static BS_INLINE v8i dot4_u8(v8i acc, vb w, vb x);
+
+/* Sums of neighbours, of `a` and of `b` in turn by twos; each fits 16 bits. */
+static BS_INLINE __m256i v8_sum_short(__m256i a, __m256i b)
+{
+    return _mm256_madd_epi16(_mm256_packs_epi32(a, b), _mm256_set1_epi16(1));
+}
+
+/* Rows i and i + 4 fill a register. The sum of sixteen products of a nibble and a byte fits 16 bits. */
+static BS_INLINE v8i v8_nibble_dots(const uint8_t *const rows[8], size_t offset, const uint8_t *x)
+{
+    const __m256i nibble = _mm256_set1_epi8(15);
+    vb low = (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)x));
+    vb high = (vb)_mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(x + 16)));
+    __m256i p[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        __m256i both = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(rows[i] + offset)));
+        both = _mm256_inserti128_si256(both, _mm_loadu_si128((const __m128i *)(rows[i + 4] + offset)), 1);
+        v8i sum = dot4_u8((v8i){0}, (vb)_mm256_and_si256(both, nibble), low);
+        p[i] = (__m256i)dot4_u8(sum, (vb)_mm256_and_si256(_mm256_srli_epi16(both, 4), nibble), high);
+    }
+    return (v8i)v8_sum_short(v8_sum_short(p[0], p[1]), v8_sum_short(p[2], p[3]));
+}
+
 static BS_INLINE int v8_word(const uint8_t *p)
 {
     int word;
