@@ -4,6 +4,7 @@
 #include <quantize.h>
 
 #define BS_PARTS 4 /* matrices of one launch, at most */
+#define BS_UNIT 16 /* outputs dealt together: whole panels and tiles of every set */
 #define BS_TILE BS_QBLOCK /* outputs of a gated unit's block: one block of its quantized form */
 
 /* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`.
@@ -74,14 +75,29 @@ static void put(share s, const float *sums, size_t row)
     }
 }
 
+static int within(int64_t at, int end) { return at < 0 ? 0 : at < end ? (int)at : end; }
+
+/* What a block computes of each part. The parts' outputs are dealt in units, one part behind the other,
+   so that blocks are alike however unlike the parts are. */
+static void deal(const part *parts, int count, unsigned block, unsigned blocks, share *dealt)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < count; i++) all += (uint64_t)bs_ceil_div(parts[i].n, BS_UNIT);
+    int64_t from = (int64_t)(all * block / blocks), to = (int64_t)(all * (block + 1) / blocks);
+    for (int i = 0; i < count; i++) {
+        int n = parts[i].n, units = bs_ceil_div(n, BS_UNIT);
+        int first = bs_min(within(from, units) * BS_UNIT, n);
+        dealt[i] = (share){parts + i, first, bs_min(within(to, units) * BS_UNIT, n) - first};
+        from -= units;
+        to -= units;
+    }
+}
+
 static void linear_block(const bs_activations *a, const part *parts, int count, int rows,
                          unsigned block, unsigned blocks, bs_scratch *scratch)
 {
     share left[BS_PARTS], taken[BS_PARTS];
-    for (int i = 0; i < count; i++) {
-        int each = bs_ceil_div(parts[i].n, (int)blocks), from = bs_min(each * (int)block, parts[i].n);
-        left[i] = (share){parts + i, from, bs_min(each, parts[i].n - from)};
-    }
+    deal(parts, count, block, blocks, left);
     bs_weight_rows list;
     while (take(&list, left, taken, count, a->k)) {
         fill_list(&list);
