@@ -51,17 +51,33 @@ static BS_INLINE const float *row_of(const bs_rows *r, int t, int group)
     return r->x + row * r->pitch + (size_t)group * r->unit;
 }
 
-/* `width` values of keys [from, from + TILE) as [width][TILE]; positions past `last` repeat it and
-   are masked later. */
-static void lay_keys(const bs_rows *k, int group, int from, int last, int width, float *keys)
+/* The rows of positions [from, from + TILE), and their `width` values sent for: rows of a group lie apart,
+   as no stream of memory goes by. Positions past `last` repeat it and are masked later. */
+static void find_rows(const bs_rows *r, int group, int from, int last, int width, const float *rows[TILE])
+{
+    const float *row = row_of(r, from, group);
+    int left = r->pages ? r->page - from % r->page : TILE;
+    for (int t = 0; t < TILE; t++) {
+        rows[t] = row;
+        for (int d = 0; d < width; d += 64 / (int)sizeof(float)) __builtin_prefetch(row + d, 0, 2);
+        if (from + t >= last) continue;
+        if (--left > 0) {
+            row += r->pitch;
+        } else {
+            row = row_of(r, from + t + 1, group);
+            left = r->pages ? r->page : TILE;
+        }
+    }
+}
+
+/* `width` values of rows as [width][TILE]. */
+static void lay_keys(const float *const rows[TILE], int width, float *keys)
 {
     for (int t = 0; t < TILE; t += VL) {
-        const float *rows[VL];
-        for (int i = 0; i < VL; i++) rows[i] = row_of(k, bs_min(from + t + i, last), group);
         int d = 0;
-        for (; d + VL <= width; d += VL) vf_transpose(rows, d, keys + d * TILE + t, TILE);
+        for (; d + VL <= width; d += VL) vf_transpose(rows + t, d, keys + d * TILE + t, TILE);
         for (; d < width; d++)
-            for (int i = 0; i < VL; i++) keys[d * TILE + t + i] = rows[i][d];
+            for (int i = 0; i < VL; i++) keys[d * TILE + t + i] = rows[t + i][d];
     }
 }
 
@@ -212,20 +228,34 @@ static void visit(const bs_attention *a, query *queries, int count, int from, co
     }
 }
 
+/* Where the keys, their tails and the values of one tile of positions lie. */
+typedef struct {
+    const float *keys[TILE], *tails[TILE], *values[TILE];
+} tile;
+
+static void find_tile(const bs_attention *a, int group, int from, int last, tile *found)
+{
+    find_rows(&a->k, group, from, last, a->own, found->keys);
+    if (a->own < a->dk) find_rows(&a->k_tail, 0, from, last, a->dk - a->own, found->tails);
+    find_rows(&a->v, group, from, last, a->dv, found->values);
+}
+
 /* Queries of rows of one sequence, from the first position any of them sees to the last. */
 static void attend(const bs_attention *a, int group, query *queries, int count, float *keys)
 {
-    int first = queries[0].first, last = queries[0].last;
+    int first = queries[0].first, last = queries[0].last, odd = 0;
     for (int i = 1; i < count; i++) {
         first = bs_min(first, queries[i].first);
         last = bs_max(last, queries[i].last);
     }
-    for (int from = first / TILE * TILE; from <= last; from += TILE) {
-        const float *values[TILE];
-        for (int t = 0; t < TILE; t++) values[t] = row_of(&a->v, bs_min(from + t, last), group);
-        lay_keys(&a->k, group, from, last, a->own, keys);
-        if (a->own < a->dk) lay_keys(&a->k_tail, 0, from, last, a->dk - a->own, keys + a->own * TILE);
-        visit(a, queries, count, from, keys, values);
+    tile tiles[2];
+    int from = first / TILE * TILE;
+    if (from <= last) find_tile(a, group, from, last, &tiles[0]);
+    for (; from <= last; from += TILE, odd = !odd) {
+        if (from + TILE <= last) find_tile(a, group, from + TILE, last, &tiles[!odd]);
+        lay_keys(tiles[odd].keys, a->own, keys);
+        if (a->own < a->dk) lay_keys(tiles[odd].tails, a->dk - a->own, keys + a->own * TILE);
+        visit(a, queries, count, from, keys, tiles[odd].values);
     }
 }
 
