@@ -2,7 +2,6 @@
 
 import ctypes
 import fcntl
-import mmap
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.errors import CapacityError, KernelError
+from bedstone.errors import KernelError
 from bedstone.runtime.abi import abi_symbol, require_abi
+from bedstone.runtime.cpu.memory import copy_all, map_zeros, view_of
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
 from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
-from bedstone.runtime.weights import rows_of
 from bedstone.spec.manifest import TensorMap
 from bedstone.target.blob import stated_needs
 from bedstone.target.cpu import lacks, read_features
@@ -27,6 +26,7 @@ from bedstone.target.cpu import lacks, read_features
 # opened under, so each object is opened once a process and its descriptor is never reused.
 _LOADED: dict[str, ctypes.CDLL] = {}
 _LOADING = threading.Lock()
+_WORTH_A_COPY = 64 * 1024
 
 
 class CpuDevice:
@@ -40,6 +40,7 @@ class CpuDevice:
         self._replayer = Replayer(build_replayer(cache), threads)
         self.threads = self._replayer.threads
         self._features = read_features()
+        self._room = self.free_bytes() // 2
 
     def free_bytes(self) -> int:
         """Memory the system says it could still give out."""
@@ -50,12 +51,8 @@ class CpuDevice:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
     def allocate(self, nbytes: int) -> Memory:
-        """Zero-filled pages, which the system commits as they are touched."""
-        try:
-            pages = np.frombuffer(mmap.mmap(-1, max(nbytes, 1)), np.uint8)
-        except (OSError, OverflowError) as error:
-            raise CapacityError(f"{nbytes} bytes of memory are not to be had: {error}") from error
-        return Memory(pages.ctypes.data, nbytes, pages)
+        """Zero-filled pages, large ones where the system has them."""
+        return map_zeros(nbytes, large=True)
 
     def allocate_inputs(self, nbytes: int) -> Memory:
         """Memory like any other: the host writes where kernels read."""
@@ -66,14 +63,20 @@ class CpuDevice:
         return self.allocate(nbytes)
 
     def allocate_states(self, needs: Sequence[StateNeed], _chunk: int) -> tuple[Memory, ...]:
-        """Pages that the system commits as tokens arrive."""
-        return tuple(self.allocate(need.nbytes) for need in needs)
+        """Pages that the system commits as tokens arrive: small, as there are many states."""
+        return tuple(map_zeros(need.nbytes, large=False) for need in needs)
 
     def release(self, _memory: Memory) -> None:
         """The pages go with the last that refers to them."""
 
     def adopt(self, data: NDArray[np.uint8]) -> Memory | None:
-        """Bytes of this process are the device's bytes."""
+        """Bytes of this process are the device's: used where they lie, or copied to large pages.
+
+        Few bytes are not worth a copy, and copies take half of the free memory at most.
+        """
+        if _WORTH_A_COPY <= data.size <= self._room:
+            self._room -= data.size
+            return None
         return Memory(data.ctypes.data, data.size, data)
 
     def write(self, address: int, data: NDArray[np.uint8]) -> None:
@@ -81,20 +84,12 @@ class CpuDevice:
         ctypes.memmove(address, data.ctypes.data, data.size)
 
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> None:
-        """Copy rows from where files are mapped."""
-        arrived = 0
-        for upload in uploads:
-            if upload.nbytes:
-                span = _view(upload.address, (upload.rows - 1) * upload.target_pitch + upload.width)
-                shape = (upload.rows, upload.width)
-                target = np.lib.stride_tricks.as_strided(span, shape, (upload.target_pitch, 1))
-                np.copyto(target, rows_of(upload))
-            arrived += upload.nbytes
-            done(arrived)
+        """Copy rows from files, and from where the host has them."""
+        copy_all(uploads, self.threads, done)
 
     def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
         """A copy of `nbytes` bytes at `address`."""
-        return _view(address, nbytes).copy()
+        return view_of(address, nbytes).copy()
 
     def clear(self, address: int, nbytes: int) -> None:
         """Set `nbytes` bytes at `address` to zero."""
@@ -139,10 +134,6 @@ class CpuDevice:
     def close(self) -> None:
         """Stop the threads."""
         self._replayer.close()
-
-
-def _view(address: int, nbytes: int) -> NDArray[np.uint8]:
-    return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
 
 
 def _load(artifact: Artifact) -> ctypes.CDLL:

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
-from bedstone.errors import WeightError
 from bedstone.runtime.cuda.driver import Driver, Rows
 from bedstone.runtime.device import Stored, Upload
+from bedstone.runtime.files import Files
 
 BLOCK_BYTES = 4 * 2**20
 _BLOCKS = 2
@@ -106,14 +105,14 @@ class Uploader:
         pieces = _Queue(iter(planned), max(piece.span for piece in planned))
         readers = min(self._readers, len(planned))
         with ExitStack() as held, ThreadPoolExecutor(readers) as pool:
-            files = _Files(held)
+            files = Files(held)
             working = {pool.submit(self._read, pieces, files) for _ in range(readers)}
             try:
                 _watch(working, pieces, done)
             finally:
                 pieces.stop()
 
-    def _read(self, pieces: "_Queue", files: "_Files") -> None:
+    def _read(self, pieces: "_Queue", files: Files) -> None:
         """One reader: pieces until there are no more."""
         self._driver.enter()
         with ExitStack() as held:
@@ -130,7 +129,7 @@ class Uploader:
             while (piece := pieces.take()) is not None:
                 block, event = blocks[turn % _BLOCKS]
                 self._driver.wait(event)
-                files.read(piece, block)
+                _read(files, piece, block)
                 self._copy(piece, block, stream)
                 self._driver.record(event, stream)
                 pieces.finished(piece)
@@ -171,50 +170,14 @@ class _Queue:
             self.arrived += piece.rows * piece.width
 
 
-class _Files:
-    """Files open for reading, each once, closed with `held`."""
-
-    def __init__(self, held: ExitStack) -> None:
-        self._held = held
-        self._lock = threading.Lock()
-        self._open: dict[Path, int] = {}
-
-    def read(self, piece: Piece, block: int) -> None:
-        """A piece's span into the memory at `block`."""
-        if piece.stored.file is None:
-            view = piece.stored.view[piece.source : piece.source + piece.span]
-            ctypes.memmove(block, view.ctypes.data, piece.span)
-            return
-        path, start = piece.stored.file
-        target = memoryview((ctypes.c_char * piece.span).from_address(block)).cast("B")
-        self._read(path, start + piece.source, target)
-
-    def _read(self, path: Path, offset: int, target: memoryview) -> None:
-        descriptor = self._descriptor(path)
-        while target:
-            try:
-                count = os.preadv(descriptor, [target], offset)
-            except OSError as error:
-                raise WeightError(f"`{path}` cannot be read: {error.strerror or error}") from error
-            if count == 0:
-                raise WeightError(
-                    f"`{path}` ends {len(target)} bytes before a tensor does: the file changed "
-                    "after it was opened"
-                )
-            target, offset = target[count:], offset + count
-
-    def _descriptor(self, path: Path) -> int:
-        with self._lock:
-            if path not in self._open:
-                try:
-                    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                except OSError as error:
-                    raise WeightError(
-                        f"`{path}` cannot be read: {error.strerror or error}"
-                    ) from error
-                self._held.callback(os.close, descriptor)
-                self._open[path] = descriptor
-            return self._open[path]
+def _read(files: Files, piece: Piece, block: int) -> None:
+    """A piece's span into the memory at `block`."""
+    if piece.stored.file is None:
+        view = piece.stored.view[piece.source : piece.source + piece.span]
+        ctypes.memmove(block, view.ctypes.data, piece.span)
+        return
+    path, start = piece.stored.file
+    files.read(path, start + piece.source, block, piece.span)
 
 
 def _watch(working: set[Future[None]], pieces: _Queue, done: Callable[[int], None]) -> None:
