@@ -1,0 +1,34 @@
+"""Compiles for the benchmark: MODEL PACKAGE CACHE; says how many bytes of weights a step reads."""
+
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from bedstone.build.compile import compile_checkpoint
+from bedstone.build.request import Options, Request
+from bedstone.checkpoint.checkpoint import Checkpoint
+from bedstone.checkpoint.reference import open_checkpoint
+
+
+def read_bytes(opened: Checkpoint) -> int:
+    """Bytes of all matrices, but of an embedding that is not the last product too."""
+    tied = "output.weight" not in opened.tensors
+    return sum(
+        opened.raw(info).nbytes
+        for name, info in opened.tensors.items()
+        if len(info.shape) > 1 and (tied or name != "token_embd.weight")
+    )
+
+
+def main() -> None:
+    """Make the package, print the number."""
+    model, package, cache = sys.argv[1:]
+    with closing(open_checkpoint(model)) as opened:
+        request = Request(opened, Options("quantized"), Path(cache))
+        compile_checkpoint(request, Path(package), lambda _: None)
+        print(json.dumps({"step_bytes": read_bytes(opened)}))
+
+
+if __name__ == "__main__":
+    main()
