@@ -1,5 +1,8 @@
 """Geometry of the CUDA kernels: matrix products."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from bedstone.library.kernel import Extent, Geometry, Shared, Variant
 from bedstone.spec.dtype import FORMATS
 
@@ -7,17 +10,29 @@ MULTIPROCESSORS = 132
 """Blocks that a product of float activations is dealt over: one a multiprocessor of an H200."""
 
 ENDINGS = ("", "_b", "_rows", "_b_rows")
+EPILOGUES = ("_add", "_b_add", "_cap")
 
 STREAMED = Geometry(
     block=(320, 1, 1), grid=(Extent(times=MULTIPROCESSORS),), shared=Shared(104 * 1024)
 )
 """Eight warps that multiply, one that streams weights to them, one that adds up."""
 
-GEOMETRIES: tuple[tuple[str, Geometry], ...] = (
-    *((f"linear_{name}{ending}", STREAMED) for name in FORMATS for ending in ENDINGS),
-    *((f"parts[234]_{name}{ending}", STREAMED) for name in FORMATS for ending in ENDINGS),
-    *((f"glu_{name}{ending}", STREAMED) for name in FORMATS for ending in ("", "_q", "_fq")),
-)
+
+def _streamed() -> Iterator[tuple[str, Geometry]]:
+    """The entries of a family are a module of their own: each takes seconds to compile."""
+    endings = {
+        "linear": (*ENDINGS, *EPILOGUES),
+        "parts2": ENDINGS,
+        "parts3": ENDINGS,
+        "parts4": ("",),
+        "glu": ("", "_q", "_fq"),
+    }
+    for family, each in endings.items():
+        geometry = replace(STREAMED, only=family)
+        yield from ((f"{family}_{name}{ending}", geometry) for name in FORMATS for ending in each)
+
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(_streamed())
 """Patterns of entry names, the first that matches deciding."""
 
 VARIANTS: tuple[Variant, ...] = ()

@@ -1,14 +1,16 @@
-// Rows of weights on their way from memory to a block: a ring of stages in shared memory, filled by
-// one thread ahead of those that multiply, and before the launch's inputs are even computed.
+// Bulk copies of rows of weights into shared memory, and the barriers that tell of their arrival.
 #pragma once
 #include "abi.cuh"
 
-#define BS_RING_BYTES (104 * 1024)
-#define BS_STAGE_BYTES (20 * 1024)
-#define BS_MOST_STAGES 16
-
 static __device__ __forceinline__ u32 shared_address(const void *p) {
     return (u32)__cvta_generic_to_shared(p);
+}
+
+// The dynamic shared memory that a launch gave its blocks.
+static __device__ __forceinline__ u32 dynamic_shared_bytes() {
+    u32 bytes;
+    asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
 }
 
 #if __CUDA_ARCH__ >= 900
