@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from bedstone.build.identity import package_key, sources_digest
 from bedstone.checkpoint.checkpoint import Checkpoint
+from bedstone.checkpoint.drawn import PREFIX as DRAWN_PREFIX
 from bedstone.checkpoint.reference import PACKAGE_PREFIX
 from bedstone.checkpoint.shapes import Shape
 from bedstone.errors import CallerError
@@ -60,7 +61,7 @@ class Request:
     @property
     def reference(self) -> str:
         """The checkpoint's reference as it will still mean the same from another directory."""
-        if self.checkpoint.reference.startswith(PACKAGE_PREFIX):
+        if self.checkpoint.reference.startswith((PACKAGE_PREFIX, DRAWN_PREFIX)):
             return self.checkpoint.reference
         return str(self.checkpoint.path.resolve())
 

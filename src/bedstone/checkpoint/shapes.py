@@ -64,12 +64,14 @@ class ShapeCheckpoint:
 
     def format(self, name: str) -> FormatName:
         """How a constant would be held."""
-        held = FORMATS[self.matrices]
-        return "f32" if held.quantized and not self._quantizable(name, held.block) else held.name
+        return self.held(name, self.constants[name].shape)
 
-    def _quantizable(self, name: str, block: int) -> bool:
-        *rows, width = self.constants[name].shape
-        return prod(rows) > 1 and width % block == 0 and not name.endswith(ROUTER)
+    def held(self, name: str, shape: tuple[int, ...]) -> FormatName:
+        """How a tensor or a constant of that shape would be held."""
+        held = FORMATS[self.matrices]
+        *rows, width = shape
+        whole = prod(rows) > 1 and width % held.block == 0 and not name.endswith(ROUTER)
+        return held.name if whole or not held.quantized else "f32"
 
 
 def shape_names() -> tuple[str, ...]:

@@ -22,6 +22,7 @@ COMMANDS = {
     "verify": "bedstone.cli.verify",
     "show": "bedstone.cli.show",
     "plan": "bedstone.cli.plan",
+    "bench": "bedstone.cli.bench",
     "cut": "bedstone.cli.cut",
     "target": "bedstone.cli.target",
     "schema": "bedstone.cli.schema",

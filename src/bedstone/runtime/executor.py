@@ -161,17 +161,17 @@ class Executor:
 
     def clear(self, state: str, offset: int, nbytes: int) -> None:
         """Set bytes of a state to zero, as a fresh sequence expects its own to be."""
-        memory = self._loaded.memory.get(Region("state", state))
-        if memory is None:
-            raise CallerError(f"no state `{state}`")
-        if not 0 <= offset <= offset + nbytes <= memory.nbytes:
-            raise CallerError(
-                f"state `{state}` has {memory.nbytes} bytes: [{offset}, {offset + nbytes}) is not "
-                "inside"
-            )
+        address = self._span(state, offset, nbytes)
         with self._lock:
             self._require_open()
-            self._device.clear(memory.address + offset, nbytes)
+            self._device.clear(address, nbytes)
+
+    def fill(self, state: str, offset: int, data: NDArray[np.uint8]) -> None:
+        """Set bytes [n] of a state to ones that no program of this session has computed."""
+        address = self._span(state, offset, data.size)
+        with self._lock:
+            self._require_open()
+            self._device.write(address, np.ascontiguousarray(data))
 
     def run(self, program: str, /, **vars: int) -> None:  # noqa: A002
         """Run a program once and wait for it.
@@ -272,6 +272,18 @@ class Executor:
     def _require_open(self) -> None:
         if self._closed:
             raise CallerError("the session is closed")
+
+    def _span(self, state: str, offset: int, nbytes: int) -> int:
+        """Where bytes of a state lie; ones it does not have are a `CallerError`."""
+        memory = self._loaded.memory.get(Region("state", state))
+        if memory is None:
+            raise CallerError(f"no state `{state}`")
+        if not 0 <= offset <= offset + nbytes <= memory.nbytes:
+            raise CallerError(
+                f"state `{state}` has {memory.nbytes} bytes: [{offset}, {offset + nbytes}) is not "
+                "inside"
+            )
+        return memory.address + offset
 
     def _named(self, name: str, kinds: tuple[BufferKind, ...]) -> _Port:
         port = self._ports.get(name)

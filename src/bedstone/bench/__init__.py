@@ -1,0 +1,1 @@
+"""How fast packages run: steps, prompts and loads, timed beside what the machine itself can do."""

@@ -1,0 +1,117 @@
+"""A loaded package driven as a server drives it, and timed."""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.bench.cases import MOST_STEPS, Case, first_length, steps_of_a_sample
+from bedstone.errors import CallerError, DeviceError
+from bedstone.runtime.generate import Generator
+from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
+from bedstone.runtime.lease import Lease
+from bedstone.runtime.session import Session
+from bedstone.spec.package import Lock
+from bedstone.verify.protocol import Chain, Shape, protocol
+
+Clock = Callable[[], float]
+
+_FILLED_BYTES = 16 << 20
+
+
+class Driver:
+    """Sequences of a session, at whatever length a case asks for.
+
+    Their pages hold random numbers, as if prompts had been read. Tokens fed are random too, from a
+    seeded generator.
+    """
+
+    def __init__(
+        self, session: Session, lock: Lock, vocab: int, clock: Clock = perf_counter
+    ) -> None:
+        self._session = session
+        self._lock = lock
+        self._protocol = protocol(session.verified)
+        self._clock = clock
+        self._tokens = np.random.default_rng(2).integers(0, vocab, lock.context).tolist()
+
+    def fill(self, block: NDArray[np.uint8]) -> None:
+        """Fill the paged states with `block`, end to end."""
+        manifest, capacity = self._session.manifest, self._session.capacity
+        for name, state in manifest.states.items():
+            total = state.bytes_per_token * capacity.tokens
+            for start in range(0, total, _FILLED_BYTES):
+                part = block[: min(_FILLED_BYTES, total - start)]
+                self._session.fill(name, start, part)
+
+    def sample(self, case: Case, steps: int) -> float:
+        """Seconds of a prompt, or of a step on average over `steps`."""
+        return self._prefill(case) if case.kind == "prefill" else self._decode(case, steps)
+
+    def warm(self, case: Case) -> int:
+        """Run a case until it has run all that a sample runs; the steps of a sample."""
+        if case.kind == "prefill":
+            self._prefill(case)
+            return 1
+        self._decode(case, 1)
+        steps = steps_of_a_sample(case, self._decode(case, min(4, max(1, case.context // 8))))
+        self._decode(case, steps)
+        return steps
+
+    def _prefill(self, case: Case) -> float:
+        generator = Generator(self._session)
+        began = self._clock()
+        generator.prefill(self._tokens[: case.context])
+        return self._clock() - began
+
+    def _decode(self, case: Case, steps: int) -> float:
+        shape, chain = self._programs(case.batch)
+        leases = self._leases(case)
+        self._session.begin()
+        length = first_length(case, steps, self._lock.context)
+        self._seed(shape, leases, length)
+        counts = [1] * steps if self._measures(chain) else [steps]
+        collect = [chain.emits.buffer, *filter(None, [chain.error])]
+        began = self._clock()
+        runs = []
+        for count in counts:
+            length += count
+            given = self._protocol.call_vars(case.batch, case.batch, longest=length)
+            runs.append(self._session.start(chain.program, count, collect, **given))
+        found = [run.wait() for run in runs]
+        taken = self._clock() - began
+        if chain.error is not None and any(outputs[-1].any() for outputs in found):
+            raise DeviceError(f"{case}: program `{chain.program}` set `{chain.error}`")
+        return taken / steps
+
+    def _seed(self, shape: Shape, leases: Sequence[Lease], length: int) -> None:
+        """The step that the chain goes on from: it makes the sequences `length` long."""
+        for buffer, entries in table_inputs(self._protocol, *leases):
+            self._session.write(buffer, entries)
+        feeds = [Feed([self._tokens[at]], length - 1, lease) for at, lease in enumerate(leases)]
+        for buffer, values in call_inputs(input_roles(self._protocol, shape), *feeds):
+            self._session.write(buffer, values)
+        given = self._protocol.call_vars(len(leases), len(leases), longest=length)
+        self._session.run(shape.program, **given)
+
+    def _measures(self, chain: Chain) -> bool:
+        """Whether a step's own length is among the chain's vars."""
+        context = self._protocol.context
+        return context is not None and context.name in self._session.reads(chain.program)
+
+    def _programs(self, batch: int) -> tuple[Shape, Chain]:
+        shape = self._protocol.step(batch)
+        for chain in self._protocol.chains:
+            if shape is not None and shape.program in chain.seeds:
+                return shape, chain
+        raise CallerError(f"no program goes on by itself after a step of {batch} sequences")
+
+    def _leases(self, case: Case) -> list[Lease]:
+        capacity = self._session.capacity
+        unit = self._protocol.page_tokens or capacity.unit
+        each = self._lock.pages(case.context + MOST_STEPS) // unit
+        return [
+            Lease(tuple(range(each * i, each * i + each)), unit, slot=i + 1)
+            for i in range(case.batch)
+        ]
