@@ -4,6 +4,7 @@
 #include <attention.h>
 
 #define ROWS 4       /* of a block */
+#define TOGETHER 4   /* blocks whose rows, of one sequence, the first of them takes: they share what is laid */
 #define FLAT_ROWS 16 /* where each head has keys of its own: fewer heads share what is laid */
 
 /* How an entry differs from the plainest: where keys and values lie, and what else it takes. */
@@ -87,6 +88,10 @@ static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, 
     if (f.flat) lay_flat(&at, f, &a, &p);
     else lay_paged(&at, f, &a, &p);
     int most = f.flat ? FLAT_ROWS : ROWS, first = most * (int)block->x, group = (int)block->y;
+    if (!f.flat && !p.stride) {
+        if (block->x % TOGETHER) return;
+        most *= TOGETHER;
+    }
     int rows = bs_min(most, a.rows - first), step = p.stride ? 1 : most;
     for (int r = 0; r < rows; r += step) {
         const int32_t *pages = p.pages + (size_t)(first + r) * (size_t)p.stride * (size_t)p.width;
