@@ -6,7 +6,6 @@ module's identity can be the sha256 of its file.
 """
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -71,11 +70,13 @@ def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compi
         if path is not None:
             return Compiler((path,), _version((path,)))
     if importlib.util.find_spec("ziglang") is not None:
-        version = importlib.metadata.version("ziglang")
+        from importlib.metadata import version  # noqa: PLC0415 - slow to load
+
+        zig = version("ziglang")
         # zig compiles for the host's own CPU and with trapping checks unless told otherwise
         flags = ("-mcpu=baseline", "-fno-sanitize=undefined")
         return Compiler(
-            (sys.executable, "-m", "ziglang", "cc"), f"zig cc {version} {platform.machine()}", flags
+            (sys.executable, "-m", "ziglang", "cc"), f"zig cc {zig} {platform.machine()}", flags
         )
     raise TargetError(
         f"no C compiler: none of `{'`, `'.join(_COMPILERS)}` is on PATH and the "
