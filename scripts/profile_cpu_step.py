@@ -1,4 +1,4 @@
-"""Where a decode step's time goes on the CPU: each launch, on every thread, as it runs in place.
+"""Where a step's time goes on the CPU: each launch, on every thread, as it runs in place.
 
     python scripts/profile_cpu_step.py CHECKPOINT [--each]
 
@@ -170,6 +170,7 @@ def main() -> None:
     parser.add_argument("--unfused", action="store_true", help="hold every rule of the lane back")
     parser.add_argument("--prompt", type=int, default=32, help="tokens before the steps")
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--prefill", action="store_true", help="time the prompt, one chunk of it")
     parser.add_argument("--cache", type=Path, help="a folder that keeps compiled kernels")
     parser.add_argument("--each", action="store_true", help="every launch by itself")
     options = parser.parse_args()
@@ -191,8 +192,18 @@ def measure(options: argparse.Namespace, folder: Path) -> tuple[list[str], list[
             generator.advance(8)
             clock = Clock(folder)
             with patch.object(Replayer, "replay", clock.stand_in()):
-                generator.advance(options.steps)
+                take(generator, options)
             return clock.names, clock.steps
+
+
+def take(generator: Generator, options: argparse.Namespace) -> None:
+    """The steps to time: of decoding, or prompts fed again and again."""
+    if not options.prefill:
+        generator.advance(options.steps)
+        return
+    for _ in range(options.steps):
+        generator.reset()
+        generator.prefill([1 + i % 97 for i in range(options.prompt)])
 
 
 def lines(names: list[str], steps: list[list[Timed]], *, each: bool) -> list[str]:
