@@ -2,7 +2,8 @@
 
     python benchmarks/random_gguf.py OUT.gguf --type Q8_0
 
-The layers' weights are one draw, shifted from layer to layer. There is no vocabulary in it.
+The layers' weights are one draw, shifted from layer to layer. Its vocabulary is single
+bytes and made-up words.
 """
 
 import argparse
@@ -47,7 +48,7 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> None:
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(1e6)
     writer.add_vocab_size(VOCAB)
-    writer.add_tokenizer_model("none")
+    add_vocabulary(writer)
     drawn = np.random.default_rng(0)
     table = drawn.standard_normal((VOCAB, HIDDEN), np.float32) * np.float32(SPREAD)
     add(writer, "token_embd.weight", gguf.quants.quantize(table, kind), kind)
@@ -64,6 +65,19 @@ def write(path: Path, kind: gguf.GGMLQuantizationType) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def add_vocabulary(writer: gguf.GGUFWriter) -> None:
+    """Bytes as byte-level BPE writes them, one merge of two, then words that no text has."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = range(256 - len(printable))
+    tokens = [*map(chr, printable), *(chr(256 + i) for i in others), "ab"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen2")
+    writer.add_token_list([*tokens, *(f"<{i}>" for i in range(len(tokens), VOCAB))])
+    writer.add_token_types([gguf.TokenType.NORMAL] * VOCAB)
+    writer.add_token_merges(["a b"])
+    writer.add_eos_token_id(0)
 
 
 def add(
