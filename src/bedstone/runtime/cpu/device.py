@@ -26,7 +26,9 @@ from bedstone.target.cpu import lacks, read_features
 # opened under, so each object is opened once a process and its descriptor is never reused.
 _LOADED: dict[str, ctypes.CDLL] = {}
 _LOADING = threading.Lock()
-_WORTH_A_COPY = 64 * 1024
+
+WORTH_A_COPY = 64 * 1024
+"""Bytes of a weight from which on it is copied to large pages."""
 
 
 class CpuDevice:
@@ -74,7 +76,7 @@ class CpuDevice:
 
         Few bytes are not worth a copy, and copies take half of the free memory at most.
         """
-        if _WORTH_A_COPY <= data.size <= self._room:
+        if WORTH_A_COPY <= data.size <= self._room:
             self._room -= data.size
             return None
         return Memory(data.ctypes.data, data.size, data)
