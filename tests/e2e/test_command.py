@@ -2,10 +2,10 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
 RUN = [sys.executable, "-c", "from bedstone.cli import main; main()", "run", REFERENCE]
 QUESTION = ["--prompt", "Tell me a long story about a rabbit."]
 MOST_SECONDS_TO_FIRST_TOKEN = 1.5
-ATTEMPTS = 12
+ATTEMPTS = 5
 SHORT = ("--max-tokens", "40")
 
 
@@ -40,17 +40,26 @@ def started(cache: Path, *options: str) -> subprocess.Popen[bytes]:
     )
 
 
+def processor_seconds(cache: Path, *options: str) -> float:
+    """What a run and all that it starts spend on processors, one thread at work at a time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ended = run_cli(["run", REFERENCE, *QUESTION, *options, "--threads", "1"], cache)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert (ended.code, bool(ended.out.strip())) == (0, True), ended
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def test_a_second_run_reaches_its_first_token_at_once(warm):
-    """The best of several starts: other tests run on the same cores."""
-    took = []
-    while len(took) < ATTEMPTS and min(took, default=9.9) >= MOST_SECONDS_TO_FIRST_TOKEN:
-        began = time.perf_counter()
-        with started(warm, "--max-tokens", "4") as process:
-            assert process.stdout is not None
-            assert process.stdout.read(1)
-            took.append(time.perf_counter() - began)
-            process.communicate()
-    assert min(took) < MOST_SECONDS_TO_FIRST_TOKEN
+    """From a start to its end, by processor time: other tests run on the same cores.
+
+    The least of several starts, as caches that others empty cost processor time too.
+    """
+    spent = 9.9
+    for _ in range(ATTEMPTS):
+        spent = min(spent, processor_seconds(warm, "--max-tokens", "1"))
+        if spent < MOST_SECONDS_TO_FIRST_TOKEN:
+            return
+    pytest.fail(f"the first token took {spent:.2f} s of processor time")
 
 
 def test_text_goes_to_stdout_and_speeds_to_stderr(warm):
