@@ -70,9 +70,7 @@ def test_labels_of_points_at_one_place_do_not_overlap():
 
 
 def test_a_name_is_text_whatever_it_holds():
-    found = record(
-        Rates(3e10), (Case("decode", 1, 64), 0, 9e-3, 10**8, 10**8), model="<b> & co"
-    )
+    found = record(Rates(3e10), (Case("decode", 1, 64), 0, 9e-3, 10**8, 10**8), model="<b> & co")
     assert "<b> & co" in "".join(ET.fromstring(draw_roofline(found)).itertext())
 
 

@@ -38,43 +38,48 @@ from bedstone.target.bandwidth import measure_bandwidth
 DeviceName = Literal["cpu", "cuda"]
 
 SIDE = 8192
-"""Rows and columns of the matrices; the copy is of twice as many bytes as one of them has."""
+"""Rows and columns of the matrices."""
 
-_COPIED = 2 * SIDE * SIDE * 2
+_TIMES = 8
+"""Matrices of that size in what is copied: a copy takes far longer than the step between two."""
+
 _BLOCK_COPIES = 16384
 _COPIES, _PRODUCTS, _SAMPLES = 20, 5, 5
 
 
-def measure_machine(device: DeviceName, clock: Callable[[], float] = perf_counter) -> Rates:
+def measure_machine(
+    device: DeviceName, clock: Callable[[], float] = perf_counter, side: int = SIDE
+) -> Rates:
     """Measure a device of this machine, in a second."""
     if device == "cpu":
         return Rates(measure_bandwidth(clock=clock).bytes_per_second)
     with as_file(files("bedstone.bench") / "copy.ptx") as path, ExitStack() as held:
-        weights = DrawnTensors.of(copied=(2 * SIDE, SIDE), a=(SIDE, SIDE), w=(SIDE, SIDE))
+        weights = DrawnTensors.of(a=(side, side), w=(side, side))
         session = held.enter_context(
-            load(Parts(copying(path), path.parent), device=device, checkpoint=weights)
+            load(Parts(copying(path, side), path.parent), device=device, checkpoint=weights)
         )
-        bandwidth = 2 * _COPIED / _best(session, "copy", _COPIES, clock)
+        bandwidth = 2 * _TIMES * 2 * side**2 / _best(session, "copy", _COPIES, clock)
         try:
             products = held.enter_context(
-                load(Parts(multiplying()), device=device, checkpoint=weights)
+                load(Parts(multiplying(side)), device=device, checkpoint=weights)
             )
             taken = _best(products, "multiply", _PRODUCTS, clock)
         except BedstoneError as error:  # a machine without the vendor's library still has memory
             return Rates(bandwidth, note=str(error))
-    return Rates(bandwidth, 2 * SIDE**3 / taken)
+    return Rates(bandwidth, 2 * side**3 / taken)
 
 
-def copying(module: Path) -> Manifest:
-    """A program that copies a weight."""
+def copying(module: Path, side: int) -> Manifest:
+    """A program that copies a weight, one matrix several times over."""
     memory = BufferParam("in", "bf16"), BufferParam("out", "bf16")
-    grid = (_COPIED // _BLOCK_COPIES, 1, 1)
+    shape = (_TIMES * side, side)
+    grid = (_TIMES * 2 * side**2 // _BLOCK_COPIES, 1, 1)
     launch = KernelLaunch("copy", "bedstone_copy", (256, 1, 1), grid)
     return Manifest(
         model="copy",
         buffers={
-            "x": Buffer("bf16", (2 * SIDE, SIDE), "weight", bind=(Segment("copied"),)),
-            "y": Buffer("bf16", (2 * SIDE, SIDE), "output"),
+            "x": Buffer("bf16", shape, "weight", bind=(Segment("a"),) * _TIMES),
+            "y": Buffer("bf16", shape, "output"),
         },
         modules={"copy": Module(module.name, hashlib.sha256(module.read_bytes()).hexdigest())},
         ops={"copy": Op(memory, Impl((launch,)))},
@@ -82,14 +87,14 @@ def copying(module: Path) -> Manifest:
     )
 
 
-def multiplying() -> Manifest:
+def multiplying(side: int) -> Manifest:
     """A program that multiplies two square matrices."""
     matrix = BufferParam("in", "bf16")
     size = ScalarParam("i32")
     params = (matrix, matrix, BufferParam("out", "bf16"), size, size, size)
-    sizes = [I32(SIDE)] * 3
+    sizes = [I32(side)] * 3
     call = Call("multiply", (BufArg("a"), BufArg("w"), BufArg("c"), *sizes))
-    shape = (SIDE, SIDE)
+    shape = (side, side)
     return Manifest(
         model="multiply",
         buffers={
