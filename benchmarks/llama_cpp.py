@@ -74,7 +74,7 @@ def built_peer(cache: Path) -> Path:
     if not (folder / "done").exists():
         venv.create(folder, with_pip=True, clear=True)
         switches = ["-DGGML_NATIVE=ON", "-DLLAVA_BUILD=OFF", "-DMTMD_BUILD=OFF", *_gcc_fix()]
-        install = [python, "-m", "pip", "install", "--no-binary", "llama-cpp-python", PEER]
+        install = [str(python), "-m", "pip", "install", "--no-binary", "llama-cpp-python", PEER]
         given = ["env", f"CMAKE_ARGS={' '.join(switches)}", *install]
         subprocess.run(given, check=True, stdout=sys.stderr)
         (folder / "done").touch()

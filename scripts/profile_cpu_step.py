@@ -113,7 +113,7 @@ class Clock:
         self.library = ctypes.CDLL(str(path))
         self.entry = ctypes.addressof(ctypes.c_char.in_dll(self.library, "clocked"))
         raw = (ctypes.c_uint8 * (THREADS * LAUNCHES * SPAN.itemsize)).in_dll(self.library, "spans")
-        self.spans = np.frombuffer(raw, SPAN).reshape(THREADS, LAUNCHES)
+        self.spans = np.ctypeslib.as_array(raw).view(SPAN).reshape(THREADS, LAUNCHES)
         self.library.name_of.restype = ctypes.c_char_p
         self.library.name_of.argtypes = [ctypes.c_void_p]
         self.names: list[str] = []
