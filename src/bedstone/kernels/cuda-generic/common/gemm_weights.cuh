@@ -79,7 +79,7 @@ static constexpr int block_bytes(format_q6_k) { return 210; }
 // more than a step. It begins on an even byte and is fetched with the sixteens around it.
 struct Chunk {
     static constexpr int values = format::BLOCK == 1 ? BS_DEPTH : 256, steps = values / BS_DEPTH;
-    static constexpr int bytes = block_bytes(format{});
+    static constexpr int bytes = values / format::BLOCK * block_bytes(format{});
     static constexpr int pieces = (14 + bytes + 15) / 16, pitch = 16 * pieces;
     static constexpr int stage_bytes = BS_EXCHANGED * 16 * pitch;
 };
