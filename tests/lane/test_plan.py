@@ -25,6 +25,7 @@ from lane_graphs import (
     QWEN3,
     QWEN3_4B,
     AnyShim,
+    Formats,
     graph_of,
     kinds,
     lowered,
@@ -138,6 +139,19 @@ def test_the_step_closes_by_advancing_each_sequence() -> None:
         ("token", "pos.1", 1),
         ("token", "pos.2", 2),
     ]
+
+
+@pytest.mark.parametrize("numerics", ["precise", "quantized"])
+@pytest.mark.parametrize("model", [LLAMA, QWEN3])
+def test_a_batch_of_one_sequence_takes_the_launches_of_a_decode_step(
+    model: ModelConfig, numerics: str
+) -> None:
+    one = step_graph(model, "batch", formats=Formats("q8_0"), rows=1, capacity=32, row_param=None)
+    schedule = lowered(one, numerics)
+    assert kinds(schedule) == kinds(lowered(graph_of(model, "decode"), numerics))
+    last = schedule.steps[-1].launch
+    assert isinstance(last, ArgMax)
+    assert [(a.token, a.pos, a.item) for a in last.advances] == [("token", "pos.0", 0)]
 
 
 def test_a_chunk_seeds_the_decode_step() -> None:

@@ -69,6 +69,26 @@ def test_a_miss_names_the_last_op_of_the_match_and_what_is_wrong() -> None:
     assert miss.why == "the products read `p` and `x`"
 
 
+SHARED = {
+    "its gate": (("w=SG", "w=SQ"), "the shared network's gate is q8_0"),
+    "inward": (("w=HK", "w=H4"), "the matrices are q4_0 and q8_0"),
+    "outward": (("w=HV", "w=V4"), "the matrices are q4_0 and q8_0"),
+}
+
+
+@pytest.mark.parametrize(("change", "why"), SHARED.values(), ids=SHARED.keys())
+@pytest.mark.parametrize("numerics", ["precise", "quantized"])
+def test_a_shared_network_in_another_format_stays_apart_and_says_what_is_unlike(
+    change: tuple[str, str], why: str, numerics: str
+) -> None:
+    case = Case("shared_expert", mixture.WEIGHED.replace(*change))
+    schedule = lowered(case.graph, numerics)
+    (miss,) = misses(schedule, "shared_expert")
+    assert (miss.reason, miss.why) == ("format", why)
+    assert fired(schedule)["expert_sum"] == 1
+    assert_computes(schedule, case.graph, numerics)
+
+
 def test_another_activation_is_no_glu_and_no_miss() -> None:
     case = Case("glu", GLU.replace("silu", "sigmoid") + "y = mul(a=s, b=u)")
     schedule = lowered(case.graph)

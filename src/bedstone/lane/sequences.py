@@ -48,7 +48,12 @@ class _Group:
 def join_sequences(
     steps: tuple[Step, ...], facts: Facts, views: Mapping[str, View], shim: Shim
 ) -> Joined:
-    """The steps with the launches of all sequences joined, wherever the lane has such a launch."""
+    """The steps with the launches of all sequences joined, wherever the lane has such a launch.
+
+    One sequence has nothing to join.
+    """
+    if facts.graph.rows == 1:
+        return Joined(steps, ())
     joiner = _Joiner(steps, facts, views, shim)
     widths = {name: value.width for name, value in facts.values.items()}
     after = followers(steps, views, widths)
