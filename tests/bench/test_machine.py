@@ -58,7 +58,7 @@ def gpu(monkeypatch):
         monkeypatch.setitem(
             loading._DEVICES,
             "cuda",
-            lambda _: CudaDevice(Driver(code={text: code for text in texts}), blas),
+            lambda _: CudaDevice(Driver(code=dict.fromkeys(texts, code)), blas),
         )
 
     texts = (PTX.read_bytes(), PTX.read_bytes() + b"\0")

@@ -25,6 +25,10 @@ def record(machine, *points, model="toy"):
     return Record("cuda", machine, (package, package), results, None)
 
 
+def picture(found):
+    return ET.fromstring(draw_roofline(found))  # noqa: S314 (text of our own)
+
+
 GPU = record(
     Rates(4.3e12, 7.8e14),
     (Case("decode", 1, 512), 0, 2.3e-3, 8_100_000_000, 8_000_000_000),
@@ -37,7 +41,7 @@ CPU = record(Rates(3e10), (Case("decode", 1, 64), 0, 9e-3, 270_000_000, 270_000_
 
 @pytest.mark.parametrize("found", [GPU, CPU], ids=["gpu", "cpu"])
 def test_everything_lies_inside_the_frame(found):
-    root = ET.fromstring(draw_roofline(found))
+    root = picture(found)
     width, height = float(root.get("width")), float(root.get("height"))
     circles = root.findall(f"{NS}circle")
     assert len(circles) == len(found.results)
@@ -48,7 +52,7 @@ def test_everything_lies_inside_the_frame(found):
 
 
 def test_no_point_lies_above_the_roof_that_bounds_it():
-    root = ET.fromstring(draw_roofline(GPU))
+    root = picture(GPU)
     roof = [line for line in root.findall(f"{NS}line") if line.get("stroke-width") == "2"]
     assert len(roof) == 2, "a slope and a ceiling"
     ceiling = float(roof[1].get("y1"))
@@ -56,14 +60,14 @@ def test_no_point_lies_above_the_roof_that_bounds_it():
 
 
 def test_each_point_says_its_case_and_its_share_of_the_limit():
-    texts = [each.text for each in ET.fromstring(draw_roofline(GPU)).findall(f"{NS}text")]
+    texts = [each.text for each in picture(GPU).findall(f"{NS}text")]
     assert "b1 c512 · 82%" in texts
     assert any(text.startswith("p2048 · ") for text in texts)
     assert any("memory 4,300 GB/s · matrices 780 TFLOP/s" in text for text in texts)
 
 
 def test_labels_of_points_at_one_place_do_not_overlap():
-    root = ET.fromstring(draw_roofline(GPU))
+    root = picture(GPU)
     labels = [t for t in root.findall(f"{NS}text") if (t.text or "").startswith("b1 c512")]
     first, second = (float(label.get("y")) for label in labels)
     assert abs(first - second) >= 12
@@ -71,7 +75,7 @@ def test_labels_of_points_at_one_place_do_not_overlap():
 
 def test_a_name_is_text_whatever_it_holds():
     found = record(Rates(3e10), (Case("decode", 1, 64), 0, 9e-3, 10**8, 10**8), model="<b> & co")
-    assert "<b> & co" in "".join(ET.fromstring(draw_roofline(found)).itertext())
+    assert "<b> & co" in "".join(picture(found).itertext())
 
 
 def test_an_axis_spans_whole_decades():

@@ -46,9 +46,9 @@ def test_the_same_seed_draws_the_same():
 @pytest.mark.parametrize("held", ["bf16", "q8_0"])
 def test_every_tensor_of_the_model_is_there_and_none_is_another(held):
     opened = drawn_checkpoint(SMALL, held)
-    layer = [name for name in opened.tensors if ".layers.3." in name]
-    found = [opened.raw(opened.tensors[name]) for name in layer]
-    assert all(data.size == opened.tensors[name].nbytes for name, data in zip(layer, found))
+    layer = [info for name, info in opened.tensors.items() if ".layers.3." in name]
+    found = [opened.raw(info) for info in layer]
+    assert [data.size for data in found] == [info.nbytes for info in layer]
     assert len({data[:256].tobytes() for data in found}) == len(found)
     assert not any(data.flags.writeable for data in found)
     assert opened.file(opened.tensors[EMBEDDING]) is None
