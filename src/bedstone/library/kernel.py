@@ -36,6 +36,12 @@ class Shared:
     per: tuple[tuple[str, int], ...] = ()
 
 
+ONE_THREAD = (1, 1, 1)
+"""The block of a CPU's kernel."""
+
+TABLES = frozenset({"table", "k", "v", "kt"})
+"""States that are paged tables; what others hold is float32 whatever tables do."""
+
 MAPS = "maps"
 """The parameter behind an entry's own that holds the tensor maps of its boxes, 128 bytes each."""
 
@@ -106,7 +112,7 @@ class Kernel:
     params: tuple[Param, ...]
     grid: tuple[Extent, Extent, Extent]
     shared: Shared | None = None
-    block: tuple[int, int, int] = (1, 1, 1)
+    block: tuple[int, int, int] = ONE_THREAD
     cluster: tuple[int, int, int] | None = None
     pdl: bool = False
     boxes: tuple[Boxes, ...] = ()

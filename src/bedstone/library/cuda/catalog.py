@@ -16,6 +16,7 @@ from bedstone.library.coding import BF16
 from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent
 from bedstone.library.kernel import (
     MAPS,
+    TABLES,
     CacheType,
     Extent,
     Geometry,
@@ -30,8 +31,6 @@ from bedstone.spec.manifest import BytesParam, StateParam
 _FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
 _VARIANTS: tuple[Variant, ...] = tuple(row for family in _FAMILIES for row in family.VARIANTS)
-_TABLES = frozenset({"table", "k", "v", "kt"})
-"""States that are paged tables; what others hold is float32 whatever tables do."""
 
 
 @cache
@@ -109,7 +108,7 @@ def _rounded(kernels: Mapping[str, Kernel], cache: CacheType) -> dict[str, Kerne
 
 
 def _touches(kernel: Kernel) -> bool:
-    tables = (isinstance(p.type, StateParam) and p.name in _TABLES for p in kernel.params)
+    tables = (isinstance(p.type, StateParam) and p.name in TABLES for p in kernel.params)
     return "BS_FORMAT" in kernel.defines or any(tables)
 
 

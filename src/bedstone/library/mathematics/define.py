@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from string import Template
 from textwrap import indent
 
@@ -12,7 +13,12 @@ from bedstone.library.mathematics.dense import DENSE
 from bedstone.library.mathematics.family import Family
 from bedstone.library.mathematics.heads import HEADS
 from bedstone.library.mathematics.mixture import MIXTURE
-from bedstone.library.mathematics.operands import Operand, operands
+from bedstone.library.mathematics.operands import (
+    Operand,
+    operands,
+    rounded_codes,
+    rounded_tables,
+)
 from bedstone.library.mathematics.pieces import pieces_for
 from bedstone.library.mathematics.recurrent import RECURRENT
 from bedstone.spec.definition import (
@@ -50,20 +56,22 @@ def family_of(entry: str) -> Family:
     raise DefinitionError(f"nobody says what the kernel `{entry}` computes")
 
 
-def define(kernel: Kernel, sizes: Sizes) -> Definition:
+def define(kernel: Kernel, sizes: Sizes, entry: str | None = None) -> Definition:
     """What a kernel computes, at these sizes.
 
     Args:
         kernel: Of the catalog.
         sizes: A number for each scalar parameter that no Workload states, and for each axis that is
             no parameter. Further ones are ignored.
+        entry: What the catalog calls it, where it is compiled under another name.
 
     Returns:
-        A Definition whose name tells the entry and its sizes.
+        A Definition whose name tells the entry, what it rounds to, and its sizes.
 
     Raises:
         DefinitionError: a size is missing, or nobody says what the kernel computes.
     """
+    kernel = replace(kernel, entry=entry or kernel.entry)
     family = family_of(kernel.entry)
     try:
         return _define(kernel, family, {**family.defaults, **sizes})
@@ -79,7 +87,7 @@ def _define(kernel: Kernel, family: Family, sizes: Sizes) -> Definition:
     scalars = [p.name for p in kernel.params if isinstance(p.type, ScalarParam)]
     consts = {name: sizes[name] for name in (*scalars, *names) if name not in told}
     return Definition(
-        name=f"{kernel.entry}{_suffix(consts)}",
+        name=f"{kernel.entry}{_rounding(kernel)}{_suffix(consts)}",
         op_type=family.op_type,
         axes=_axes(texts, consts, told),
         inputs={t.name: _spec(t) for t in tensors if t.read},
@@ -113,6 +121,12 @@ def _spec(tensor: Operand) -> TensorSpec:
     return TensorSpec(tuple(map(axis_name, tensor.shape)), tensor.dtype)
 
 
+def _rounding(kernel: Kernel) -> str:
+    """What tells kernels of one entry apart that round differently."""
+    codes, tables = rounded_codes(kernel), rounded_tables(kernel)
+    return (f"_codes_{codes}" if codes else "") + (f"_tables_{tables}" if tables else "")
+
+
 def _suffix(consts: Sizes) -> str:
     """The sizes that tell most, and a digest of all."""
     spelled = "".join(f"_{name}{consts[name]}" for name in _NAMED if name in consts)
@@ -123,6 +137,14 @@ def _suffix(consts: Sizes) -> str:
 # --- the reference --------------------------------------------------------------------------------
 
 _MAKER = "inputs"
+
+_KINDS = {
+    "float32": "float()",
+    "bfloat16": "bfloat16()",
+    "int8": "to(torch.int8)",
+    "int32": "int()",
+}
+"""How a result becomes an element type."""
 
 
 def _reference(kernel: Kernel, family: Family, tensors: list[Operand], consts: Sizes) -> str:
@@ -154,7 +176,9 @@ def _dense(kernel: Kernel, tensors: list[Operand]) -> Iterator[str]:
         if not tensor.read:
             continue
         if tensor.piece:
-            if tensor.piece == "q":
+            if tensor.rounded:
+                yield f"{tensor.plain} = {tensor.name}.double()"
+            elif tensor.piece == "q":
                 yield f"{tensor.plain} = dequantized({tensor.name}, {tensor.name[:-1]}s)"
         elif tensor.format is not None:
             yield f"{tensor.name} = {tensor.format}({tensor.name})"
@@ -174,16 +198,17 @@ def _dollars(text: str) -> str:
 
 def _results(kernel: Kernel, family: Family, tensors: list[Operand]) -> Iterator[str]:
     """Every output in its own element type, in order."""
-    made = {tensor.name for tensor in tensors if tensor.written}
+    made = {tensor.name: tensor for tensor in tensors if tensor.written}
     last = family.results.split()[-1]
     for name in family.results.split():
-        if f"{name}q" in made:
-            yield f"{name}q, {name}s, {name}z = quantized({name})"
+        codes = made.get(f"{name}q")
+        if codes is not None:
+            scaled = f"{name}q, {name}s, {name}z = quantized({name})"
+            yield f"{name}q = {name}" if codes.rounded else scaled
     if "table" in made:
         column = "$column" if any(p.name == "column" for p in kernel.params) else "0"
         yield f"table = placed(table, slot, {last}, {column})"
-    kinds = {"float32": "float()", "int8": "to(torch.int8)", "int32": "int()"}
-    values = [f"{t.name}.{kinds[t.dtype]}" for t in tensors if t.written]
+    values = [f"{t.name}.{_KINDS[t.dtype]}" for t in tensors if t.written]
     yield f"return {', '.join(values)}"
 
 
@@ -196,7 +221,7 @@ def _made(family: Family, tensors: list[Operand]) -> dict[str, str]:
     for tensor in tensors:
         if not tensor.read:
             continue
-        if tensor.piece == "q":
+        if tensor.piece == "q" and not tensor.rounded:
             stem, (rows, width) = tensor.name[:-1], map(_variables, tensor.shape)
             made[f"{stem}q, {stem}s, {stem}z"] = f"codes_of({rows}, {width})"
         elif tensor.halves:

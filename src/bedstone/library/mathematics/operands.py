@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bedstone.library.kernel import Kernel, Param
+from bedstone.library.kernel import MAPS, TABLES, Kernel, Param
 from bedstone.library.mathematics.family import Family
 from bedstone.spec import formula
-from bedstone.spec.dtype import FORMATS, Format
-from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam
+from bedstone.spec.dtype import FORMATS, DType, Format
+from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StateParam
 
 _ELEMENTS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
              "u8": "uint8", "i32": "int32"}  # fmt: skip
@@ -30,7 +30,8 @@ class Operand:
 
     `name` is the parameter's, `plain` what the mathematics calls its values. `shape` is how it lies
     in memory and `dense` its width in values. `piece` tells a quantized activation's codes (`q`),
-    scales (`s`) and sums (`z`); `format` names how a weight is stored in blocks.
+    scales (`s`) and sums (`z`), of which bfloat16 codes have none; `format` names how a weight is
+    stored in blocks.
     """
 
     name: str
@@ -42,6 +43,11 @@ class Operand:
     written: bool
     piece: str = ""
     format: str | None = None
+
+    @property
+    def rounded(self) -> bool:
+        """Whether these are codes that are the values themselves."""
+        return self.piece == "q" and self.dtype != "int8"
 
     @property
     def block(self) -> int:
@@ -64,11 +70,25 @@ def operands(kernel: Kernel, family: Family) -> list[Operand]:
     """Every tensor, in the order of the parameters."""
     fmt = _format(kernel)
     names = {param.name for param in kernel.params}
+    cache = rounded_tables(kernel)
     return [
-        _operand(param, family, fmt, names)
+        replace(made, dtype=_ELEMENTS[cache]) if cache and _is_table(param) else made
         for param in kernel.params
-        if not isinstance(param.type, ScalarParam)
+        if not isinstance(param.type, ScalarParam) and param.name != MAPS
+        for made in (_operand(param, family, fmt, names),)
     ]
+
+
+def rounded_tables(kernel: Kernel) -> str | None:
+    """What values of paged tables are rounded to, where the kernel is compiled for such tables."""
+    return kernel.defines.get("BS_CACHE")
+
+
+def rounded_codes(kernel: Kernel) -> DType | None:
+    """What coded activations are rounded to, where codes are numbers and no scaled integers."""
+    kinds = (p.type for p in kernel.params if p.name.endswith("q") and p.name != "q")
+    found = (kind.dtype for kind in kinds if isinstance(kind, BufferParam))
+    return next((dtype for dtype in found if dtype != "i8"), None)
 
 
 def reaches(kernel: Kernel, family: Family, sizes: Mapping[str, int]) -> Mapping[str, int]:
@@ -81,6 +101,10 @@ def reaches(kernel: Kernel, family: Family, sizes: Mapping[str, int]) -> Mapping
             last = formula.size(tensor.dense, sizes) - 1
             found[row] = last // sizes[width] * sizes[unit] + last % sizes[width] + 1
     return found
+
+
+def _is_table(param: Param) -> bool:
+    return isinstance(param.type, StateParam) and param.name in TABLES
 
 
 def _format(kernel: Kernel) -> Format | None:
