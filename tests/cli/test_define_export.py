@@ -29,6 +29,19 @@ def test_every_set_this_machine_runs_has_a_solution(tmp_path):
     assert bedstone("define", "check", tmp_path / "set", "--no-hints").out.endswith(", 0 refused\n")
 
 
+def test_a_gpu_set_needs_no_gpu_to_be_exported(tmp_path):
+    patterns = ("--kernel", "add_norm", "--kernel", "linear_q_bf16")
+    ended = bedstone("define", "export", tmp_path / "set", *ONE[:2], *patterns,
+                     "--target", "hopper", "--json")  # fmt: skip
+    assert ended.code == 0, ended.err
+    read = read_trace_set(tmp_path / "set")
+    assert json.loads(ended.out)["definitions"] == len(read.definitions)
+    every = [solution for each in read.solutions.values() for solution in each]
+    assert {s.spec.languages for s in every} == {("cuda",)}
+    assert {"add_norm.hopper", "linear_q_bf16_batch.hopper"} <= {s.name for s in every}
+    assert bedstone("define", "check", tmp_path / "set", "--no-hints").out.endswith(", 0 refused\n")
+
+
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "mine").write_text("")
     ended = bedstone("define", "export", tmp_path, *ONE)

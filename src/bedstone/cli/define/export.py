@@ -1,9 +1,9 @@
 """`bedstone define export`: our kernels as a set, Workloads at the sizes of known models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -13,6 +13,7 @@ from bedstone.cli.table import counted
 from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
+    from bedstone.library.kernel import KernelSet
     from bedstone.target.sources import Sources
 
 
@@ -35,31 +36,45 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Write Definitions, Solutions and Workloads of our kernels; `define bench` runs them."""
-    from bedstone.library.catalog import cpu_kernels
     from bedstone.prove.own.planned import planned_in_every_way, untouched
-    from bedstone.prove.own.problems import own_problems, write_problem
+    from bedstone.prove.own.problems import Written, own_problems
 
     if folder.exists() and any(folder.iterdir()):
         raise CallerError(f"`{folder}` holds something: expected an empty folder, or none")
-    kernels, sources = cpu_kernels(), _sources(target or ())
     patterns = kernel or ("*",)
+    names, written = _names(config), Written()
     with Stages() as stages:
-        calls = list(planned_in_every_way(_names(config), kernels, stages.step))
-        every = [*calls, *untouched(calls, kernels)]
-        kept = [c for c in every if any(fnmatchcase(c.entry, p) for p in patterns)]
-        problems = list(own_problems(kept, kernels))
-        for at, problem in enumerate(problems):
-            stages.step(problem.definition.name, at + 1, len(problems))
-            write_problem(folder, problem, sources)
-    counts = {
-        "definitions": len(problems),
-        "solutions": len(problems) * len(sources),
-        "workloads": sum(len(problem.workloads) for problem in problems),
-    }
+        for kernels, sources in _kernels(_sources(target or ())):
+            of = sources[0].hardware.name
+            calls = list(planned_in_every_way(names, kernels, stages.step, of))
+            every = [*calls, *untouched(calls, kernels)]
+            kept = [c for c in every if any(fnmatchcase(c.entry, p) for p in patterns)]
+            problems = list(own_problems(kept, kernels))
+            for at, problem in enumerate(problems):
+                stages.step(problem.definition.name, at + 1, len(problems))
+                written.add(folder, problem, sources)
+    counts = written.counts()
     if as_json:
         print_json({"set": str(folder), **counts})
     else:
         print(", ".join(counted(count, name[:-1]) for name, count in counts.items()))
+
+
+def _kernels(sources: "list[Sources]") -> "Iterator[tuple[KernelSet, list[Sources]]]":
+    """Every set of kernels, for each numerics, with the hardware sets that have it."""
+    from bedstone.build.lane import lane_of
+    from bedstone.lane.schedule import Numerics
+
+    found: list[tuple[KernelSet, list[Sources]]] = []
+    for each in sources:
+        kinds = [lane_of(each.hardware, numerics).kernels for numerics in get_args(Numerics)]
+        for kernels in {id(kind): kind for kind in kinds}.values():
+            held = next((those for known, those in found if known is kernels), None)
+            if held is None:
+                found.append((kernels, [each]))
+            else:
+                held.append(each)
+    yield from found
 
 
 def _names(given: list[str] | None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from bedstone.build.step import plan_step
 from bedstone.checkpoint.shapes import Shape, ShapeCheckpoint, shape_checkpoint
 from bedstone.lane.plan import RULES
 from bedstone.lane.schedule import Numerics
-from bedstone.library.kernel import Kernel, KernelSet
+from bedstone.library.kernel import ONE_THREAD, Kernel, KernelSet
 from bedstone.library.mathematics import family_of, reaches
 from bedstone.spec.dtype import FORMATS, Format, FormatName
 
@@ -35,10 +35,13 @@ HELD = tuple(
 )
 """How the matrices are held, and what of the lane is held back, in the plans that are made."""
 
-_ANY_CPU = "cpu-generic"
+ANY_CPU = "cpu-generic"
 """All CPU sets plan alike: they differ in code, not in contract."""
 
 MOST_ROWS = 37
+MOST_ROWS_OF_A_GPU = 80
+"""Some of its kernels are for more than 64."""
+
 MOST_WEIGHTS = 1 << 19
 """Values of one launch's matrices together, where fewer outputs will do."""
 
@@ -48,6 +51,7 @@ _SMALL: Mapping[str, int] = {
     "capacity": 200,
 }  # fmt: skip
 """The most of sizes that repeat what a kernel does."""
+_SMALL_OF_A_GPU = {**_SMALL, "rows": MOST_ROWS_OF_A_GPU}
 
 _FREE: Mapping[str, int] = {
     "slots": 41, "vocab": 97, "stored": MOST_ROWS, "capacity": 64, "lines": SEQUENCES + 2,
@@ -77,10 +81,12 @@ class Called:
 
 def planned_calls(shape: Shape, options: Options, lane: Lane) -> Iterator[Called]:
     """What every form of a model's step calls, as it is planned."""
+    # some are compiled under another name than the catalog's
+    names = {id(kernel): name for name, kernel in lane.kernels.kernels.items()}
     for form in served_forms(options):
         schedule = plan_step(shape, form, options, lane).schedule
         for kernel, numbers in launches(schedule, lane.kernels, CONTEXT):
-            yield called(kernel, numbers)
+            yield replace(called(kernel, numbers), entry=names[id(kernel)])
 
 
 def called(kernel: Kernel, numbers: Mapping[str, int | float]) -> Called:
@@ -110,11 +116,12 @@ def scaled(call: Called, kernel: Kernel) -> Called:
     """The same call with less of what only repeats: rows, outputs, matrices, positions."""
     numbers = dict(call.numbers)
     free = {n: v for n, v in _FREE.items() if n not in numbers}
-    small = {n: min(v, _SMALL.get(n, v)) for n, v in numbers.items()}
+    most = _SMALL if kernel.block == ONE_THREAD else _SMALL_OF_A_GPU
+    small = {n: min(v, most.get(n, v)) for n, v in numbers.items()}
     small["stack"] = int(small.get("chosen", 1)) + 3
     if any(p.name in ("w", "w0", "wg") for p in kernel.params):
-        most = _most_outputs(small, kernel)
-        small |= {n: _fewer(int(small[n]), most) for n in _OUTPUTS if n in small}
+        outputs = _most_outputs(small, kernel)
+        small |= {n: _fewer(int(small[n]), outputs) for n in _OUTPUTS if n in small}
     whole = {n: v for n, v in small.items() if isinstance(v, int)}
     for row, reach in reaches(kernel, family_of(kernel.entry), whole).items():
         # of one row nobody asks where the next begins: it need not lie behind what is read
@@ -146,7 +153,7 @@ def in_every_format(call: Called, kernel: Kernel, kernels: KernelSet) -> Iterato
         yield call
         return
     for fmt in FORMATS.values():
-        name = in_format(kernel.entry, own, fmt)
+        name = in_format(call.entry, own, fmt)
         if kernels.get(name) is not None and _whole(call, kernel, fmt):
             yield Called(name, call.numbers)
 
@@ -172,15 +179,23 @@ def _whole(call: Called, kernel: Kernel, fmt: Format) -> bool:
 
 
 def planned_in_every_way(
-    names: Sequence[str], kernels: KernelSet, progress: Progress = lambda _name, _done, _total: None
+    names: Sequence[str],
+    kernels: KernelSet,
+    progress: Progress = lambda _name, _done, _total: None,
+    target: str = ANY_CPU,
 ) -> Iterator[Called]:
-    """Every distinct call of these models' steps, small, in every format."""
+    """Every distinct call of these models' steps, small, in every format.
+
+    `kernels` are those that the target takes for some numerics; of other numerics nothing is told.
+    """
     seen: set[Called] = set()
     ways = [(name, fmt, options) for name in names for fmt, options in HELD]
     for at, (name, fmt, options) in enumerate(ways):
         progress(name, at + 1, len(ways))
+        lane = target_lane(target, options.numerics)
+        if lane.kernels is not kernels:
+            continue
         shape = shallow(shape_checkpoint(name, fmt))
-        lane = target_lane(_ANY_CPU, options.numerics)
         lane = lane.unfused if options.held else lane
         for planned in dict.fromkeys(planned_calls(shape, options, lane)):
             kernel = kernels.kernels[planned.entry]

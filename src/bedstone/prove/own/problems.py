@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID, uuid5
 
 from bedstone.library.kernel import Kernel, KernelSet
-from bedstone.library.mathematics import define, family_of
+from bedstone.library.mathematics import define, family_of, rounded_codes, rounded_tables
 from bedstone.prove.own.planned import Called
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.trace_set import append_workloads, write_definition, write_solution
@@ -20,49 +20,93 @@ _NAMES = UUID("6d1a4f0e-64c2-5b0f-9d0c-2a8f3c1f7b11")
 CODES = Tolerance(steps=2)
 """Of outputs that are quantized: where a value lies between two codes, a rounding decides."""
 
+ROUNDED = Tolerance(rtol=2e-2)
+"""Where codes or tables are bfloat16, matrices, queries and weights of keys may be rounded too."""
+
 
 @dataclass(frozen=True, slots=True)
 class OwnProblem:
-    """One kernel at one choice of constants, and the sizes it is tried at."""
+    """One kernel at one choice of constants, and the sizes it is tried at.
+
+    `kernels` are it and its variants that suit some of the Workloads, by the set's names.
+    """
 
     kernel: Kernel
     definition: Definition
     numbers: Mapping[str, int | float]
     workloads: tuple[Workload, ...]
+    kernels: Mapping[str, Kernel]
 
     def solutions(self, sources: Iterable[Sources]) -> tuple[Solution, ...]:
-        """The kernel as each of these sets has it."""
+        """The kernel as each of these sets has it, and its variants."""
         return tuple(
-            kernel_solution(self.kernel, self.definition, self.numbers, own) for own in sources
+            kernel_solution(each, self.definition, self.numbers, own, name)
+            for own in sources
+            for name, each in self.kernels.items()
         )
 
 
 def own_problems(calls: Iterable[Called], kernels: KernelSet) -> Iterator[OwnProblem]:
     """The Definitions of calls, those that differ in a Workload's sizes alone together."""
-    grouped: dict[str, tuple[Called, Definition, dict[str, Workload]]] = {}
+    grouped: dict[str, tuple[Called, Definition, dict[str, Workload], dict[str, Kernel]]] = {}
     for call in calls:
-        definition = define(kernels.kernels[call.entry], call.sizes())
-        _, _, workloads = grouped.setdefault(definition.name, (call, definition, {}))
-        workload = _workload(definition, call.sizes())
-        workloads[workload.uuid] = workload
-    for call, definition, workloads in grouped.values():
-        defaults = family_of(call.entry).defaults
+        kernel = kernels.kernels[call.entry]
+        definition = define(kernel, call.sizes(), call.entry)
+        found = grouped.setdefault(definition.name, (call, definition, {}, {call.entry: kernel}))
+        workload = _workload(kernel, definition, call.sizes())
+        found[2][workload.uuid] = workload
+        found[3].update(_variants(call, kernels))
+    for call, definition, workloads, suited in grouped.values():
+        kernel, defaults = kernels.kernels[call.entry], family_of(call.entry).defaults
         numbers = {**defaults, **call.sizes()}
-        yield OwnProblem(
-            kernels.kernels[call.entry], definition, numbers, tuple(workloads.values())
-        )
+        yield OwnProblem(kernel, definition, numbers, tuple(workloads.values()), suited)
 
 
-def _workload(definition: Definition, sizes: Mapping[str, int | float]) -> Workload:
+def _variants(call: Called, kernels: KernelSet) -> Iterator[tuple[str, Kernel]]:
+    """The kernels that can take the place of the call's at its sizes."""
+    sizes = {name: value for name, value in call.numbers if isinstance(value, int)}
+    for name, suits in kernels.variants.get(call.entry, ()):
+        if suits(sizes, kernels.cache):
+            yield name, kernels.kernels[name]
+
+
+def _workload(kernel: Kernel, definition: Definition, sizes: Mapping[str, int | float]) -> Workload:
     axes = {name: int(sizes[name]) for name in definition.var_axes}
-    codes = any(spec.dtype == "int8" for spec in definition.outputs.values())
     uuid = str(uuid5(_NAMES, f"{definition.name} {sorted(axes.items())}"))
-    return Workload(axes, {}, uuid, CODES if codes else None)
+    return Workload(axes, {}, uuid, tolerance_of(kernel, definition))
 
 
-def write_problem(root: Path, problem: OwnProblem, sources: Sequence[Sources]) -> None:
-    """Add a problem to a set: its Workloads are those that are not there yet."""
-    write_definition(root, problem.definition)
-    for solution in problem.solutions(sources):
-        write_solution(root, problem.definition, solution)
-    append_workloads(root, problem.definition, problem.workloads)
+def tolerance_of(kernel: Kernel, definition: Definition) -> Tolerance | None:
+    """How far a kernel may be off; None for what each element type allows."""
+    if rounded_codes(kernel) or rounded_tables(kernel):
+        return ROUNDED
+    codes = any(spec.dtype == "int8" for spec in definition.outputs.values())
+    return CODES if codes else None
+
+
+class Written:
+    """What of our own has been added to a set; CUDA sets share Definitions with each other."""
+
+    def __init__(self) -> None:
+        self._solutions: set[tuple[str, str]] = set()
+        self._workloads: set[str] = set()
+
+    def add(self, root: Path, problem: OwnProblem, sources: Sequence[Sources]) -> None:
+        """Add a problem: its Workloads are those that are not there yet."""
+        definition = problem.definition
+        write_definition(root, definition)
+        for solution in problem.solutions(sources):
+            write_solution(root, definition, solution)
+            self._solutions.add((definition.name, solution.name))
+        new = [each for each in problem.workloads if each.uuid not in self._workloads]
+        append_workloads(root, definition, new)
+        self._workloads |= {each.uuid for each in new}
+
+    def counts(self) -> dict[str, int]:
+        """How many of each there are."""
+        definitions = {name for name, _ in self._solutions}
+        return {
+            "definitions": len(definitions),
+            "solutions": len(self._solutions),
+            "workloads": len(self._workloads),
+        }

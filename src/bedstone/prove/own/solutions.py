@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.errors import KernelError
-from bedstone.library.kernel import Extent, Kernel, Param, Shared
+from bedstone.library.kernel import MAPS, ONE_THREAD, Extent, Kernel, Param, Shared
 from bedstone.prove.write import CALL, C
 from bedstone.spec.axes import bindings
 from bedstone.spec.definition import Definition
@@ -17,13 +17,20 @@ from bedstone.target.sources import Sources
 
 AUTHOR = "bedstone"
 
-_INCLUDE = re.compile(r"^\s*#include <([\w./]+)>", re.MULTILINE)
+_LANGUAGES = {".c": (C, "cflags"), ".cu": ("cuda", "cuda_cflags")}
+"""The language of a source, and what its compiler's flags are called."""
+
+_INCLUDE = re.compile(r"^\s*#include [<\"]([\w./]+)[>\"]", re.MULTILINE)
 
 Numbers = Mapping[str, int | float]
 
 
 def kernel_solution(
-    kernel: Kernel, definition: Definition, numbers: Numbers, sources: Sources
+    kernel: Kernel,
+    definition: Definition,
+    numbers: Numbers,
+    sources: Sources,
+    name: str | None = None,
 ) -> Solution:
     """A kernel as a hardware set has it.
 
@@ -32,24 +39,31 @@ def kernel_solution(
         definition: What it computes at its sizes.
         numbers: A number for each scalar parameter that no tensor tells.
         sources: The set's files.
+        name: What the set calls the kernel, where it is compiled under another name.
 
     Returns:
         A Solution named after the entry and the set, with every header its source includes.
+
+    Raises:
+        KernelError: a parameter is told by nothing, or the source is in no language of these.
     """
     calling = json.dumps(_calling(kernel, definition, numbers), indent=2) + "\n"
-    name = sources.hardware.name
+    hardware, path = sources.hardware.name, sources.source(kernel.source)
+    if path.suffix not in _LANGUAGES:
+        raise KernelError(f"`{path.name}` of hardware set `{hardware}` is neither C nor CUDA")
+    language, flags = _LANGUAGES[path.suffix]
     return Solution(
-        name=f"{kernel.entry}.{name}",
+        name=f"{name or kernel.entry}.{hardware}",
         definition=definition.name,
         author=AUTHOR,
         spec=BuildSpec(
-            languages=(C,),
-            target_hardware=(name,),
-            entry_point=f"{kernel.source}::{kernel.entry}",
-            options={"cflags": (*sources.flags, *_defines(kernel))},
+            languages=(language,),
+            target_hardware=(hardware,),
+            entry_point=f"{path.name}::{kernel.entry}",
+            options={flags: (*sources.flags, *_defines(kernel))},
         ),
-        sources=(*_files(kernel.source, sources), SourceFile(CALL, calling)),
-        description=f"The kernel `{kernel.entry}` of hardware set `{name}`.",
+        sources=(*_files(path, sources), SourceFile(CALL, calling)),
+        description=f"The kernel `{name or kernel.entry}` of hardware set `{hardware}`.",
     )
 
 
@@ -57,9 +71,9 @@ def _defines(kernel: Kernel) -> list[str]:
     return [f"-D{name}={value}" for name, value in sorted(kernel.defines.items())]
 
 
-def _files(source: str, sources: Sources) -> Iterator[SourceFile]:
+def _files(source: Path, sources: Sources) -> Iterator[SourceFile]:
     """The source and, in the order they are met, the headers below it."""
-    waiting: list[tuple[str, Path]] = [(source, sources.source(source))]
+    waiting: list[tuple[str, Path]] = [(source.name, source)]
     seen = set()
     while waiting:
         name, path = waiting.pop(0)
@@ -83,13 +97,26 @@ def _calling(kernel: Kernel, definition: Definition, numbers: Numbers) -> dict[s
     own = [name for name in definition.outputs if name not in definition.in_place]
     at = {param.name: index for index, param in enumerate(kernel.params)}
     told = bindings(definition)
+    maps = {"maps": [[box.param, at[box.rows], box.height] for box in kernel.boxes]}
     return {
         "types": kernel.abi,
         "tensors": [*definition.inputs, *own],
-        "parameters": [_parameter(param, told, numbers) for param in kernel.params],
+        "parameters": [
+            maps if param.name == MAPS else _parameter(param, told, numbers)
+            for param in kernel.params
+        ],
         "grid": [_extent(extent, at) for extent in kernel.grid],
         "shared": _shared(kernel.shared, at),
+        **_of_a_gpu(kernel),
     }
+
+
+def _of_a_gpu(kernel: Kernel) -> dict[str, Any]:
+    """What a GPU is told beside: threads, blocks that share memory, whether launches overlap."""
+    if kernel.block == ONE_THREAD:
+        return {}
+    cluster = list(kernel.cluster) if kernel.cluster else None
+    return {"block": list(kernel.block), "cluster": cluster, "overlaps": kernel.pdl}
 
 
 def _parameter(

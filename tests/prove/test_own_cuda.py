@@ -1,0 +1,150 @@
+"""CUDA kernels as Solutions: their sources and how they are launched, at the sizes of models."""
+
+import json
+import re
+
+import pytest
+
+from bedstone.build.lane import target_lane
+from bedstone.library.mathematics import define, family_of
+from bedstone.prove.own.planned import MOST_ROWS_OF_A_GPU, planned_in_every_way, untouched
+from bedstone.prove.own.problems import ROUNDED, Written, own_problems
+from bedstone.prove.own.solutions import kernel_solution
+from bedstone.prove.trace_set import read_trace_set
+from bedstone.spec.dialect.solution import emit_solution, parse_solution
+from bedstone.spec.identity import solution_identity
+from bedstone.target.hardware import read_sets
+from bedstone.target.sources import read_sources
+
+SETS = {n: target_lane("hopper", n).kernels for n in ("precise", "quantized")}
+SOURCES = read_sources(read_sets()["hopper"])
+both = pytest.mark.parametrize("numerics", SETS)
+
+
+def small(entry, numerics="quantized", base=None):
+    kernel, family = SETS[numerics].kernels[entry], family_of(entry)
+    numbers = {**family.defaults, **family.sizes}
+    of = define(kernel, numbers, base or entry)
+    return of, kernel_solution(kernel, of, numbers, SOURCES, entry)
+
+
+def calling(solution):
+    (text,) = (s.content for s in solution.sources if s.path == "call.json")
+    return json.loads(text)
+
+
+@pytest.fixture(scope="module")
+def problems():
+    """All of both numerics' kernels, at the sizes of two models or small ones."""
+    found = {}
+    for numerics, kernels in SETS.items():
+        names = ["smollm2-135m", "deepseek-v2-lite"]
+        calls = list(planned_in_every_way(names, kernels, target="hopper"))
+        found[numerics] = list(own_problems([*calls, *untouched(calls, kernels)], kernels))
+    return found
+
+
+# --- exported -------------------------------------------------------------------------------------
+
+
+def test_a_solution_has_every_file_that_its_source_includes():
+    _, solution = small("attention_d64_x8", base="attention")
+    files = {source.path: source.content for source in solution.sources}
+    for text in files.values():
+        own = re.findall(r'#include "([\w./]+)"', text)
+        assert set(own) <= files.keys()
+    assert {"attention_64.cu", "attend_one.cuh", "abi.cuh", "call.json"} <= files.keys()
+    assert solution.name == "attention_d64_x8.hopper"
+    assert solution.spec.languages == ("cuda",)
+    assert solution.spec.entry_point == "attention_64.cu::attention"
+    flags = solution.spec.options["cuda_cflags"]
+    assert {"-DBS_CACHE=bf16", "-DBS_ONLY=attention", *SOURCES.flags} <= set(flags)
+
+
+def test_a_launch_says_its_threads_clusters_and_overlap():
+    of, solution = small("attention_d64_x8", base="attention")
+    said = calling(solution)
+    assert (said["block"], said["cluster"], said["overlaps"]) == ([256, 1, 1], [1, 1, 8], True)
+    assert said["tensors"] == ["q", "k", "v", "position", "pages", "y"]
+    assert of.inputs["k"].dtype == "bfloat16"
+    plain = calling(small("silu")[1])
+    assert plain["cluster"] is None
+
+
+def test_a_launch_says_how_the_copy_engine_reads_its_matrices():
+    of, solution = small("linear_q_bf16_batch", base="linear_q_bf16")
+    said = calling(solution)
+    rows, n = (
+        next(at for at, p in enumerate(said["parameters"]) if p.get("i32") == value)
+        for value in (["xq", 0], 72)
+    )
+    *_, last = said["parameters"]
+    heights = [*(["xq", rows, h] for h in (16, 32, 64)), *(["w", n, h] for h in (16, 32, 64, 128))]
+    assert last == {"maps": heights}
+    assert of == small("linear_q_bf16")[0]
+
+
+def test_what_is_compiled_under_another_name_keeps_the_catalogs():
+    of, solution = small("norm")
+    assert solution.name == "norm.hopper"
+    assert solution.spec.entry_point == "norm.cu::norm_f"
+    assert of.name.startswith("norm_width64_")
+
+
+@both
+@pytest.mark.parametrize("dialect", ["fib", "flashinfer", "sol"])
+def test_every_solution_is_read_back_by_every_reader(problems, numerics, dialect):
+    entries = {p.kernel.entry: p for p in problems[numerics]}
+    for entry, each in entries.items():
+        for solution in each.solutions([SOURCES]):
+            emitted = emit_solution(solution, dialect)
+            assert not [loss for loss in emitted.losses if loss.fatal], entry
+            reading = parse_solution(emitted.value, dialect)
+            assert reading.findings == (), entry
+            read = reading.require("solution")
+            assert read.spec.entry_point == solution.spec.entry_point
+            assert read.spec.options == solution.spec.options
+            if dialect != "sol":
+                assert solution_identity(read) == solution_identity(solution), entry
+
+
+# --- at the sizes of known models -----------------------------------------------------------------
+
+
+@both
+def test_no_kernel_is_left_out(problems, numerics):
+    found = {name for each in problems[numerics] for name in each.kernels}
+    left = SETS[numerics].kernels.keys() - found
+    # of heads that these two models do not have
+    widths = {re.sub(r".*_([md]\d+).*", r"\1", name) for name in left}
+    assert widths <= {f"{kind}{width}" for kind in "md" for width in (64, 128, 256)}
+
+
+def test_a_variant_solves_what_it_suits(problems):
+    for each in problems["quantized"]:
+        rows = {w.axes.get("rows", 0) for w in each.workloads}
+        assert max(rows) <= 3 * MOST_ROWS_OF_A_GPU
+        if each.kernel.entry == "linear_q_bf16":
+            assert ("linear_q_bf16_tall" in each.kernels) == (max(rows) > 64)
+
+
+def test_what_rounds_is_judged_as_such(problems):
+    tolerances = {
+        p.definition.name: p.workloads[0].tolerance for n in SETS for p in problems[n]
+    }  # fmt: skip
+    for name, tolerance in tolerances.items():
+        rounds = "_codes_bf16" in name or "_tables_bf16" in name
+        assert tolerance == (ROUNDED if rounds else None), name
+
+
+def test_a_set_of_both_numerics_is_read_back(tmp_path, problems):
+    written = Written()
+    some = [p for n in SETS for p in problems[n] if p.kernel.entry in ("norm_f", "attention")]
+    for problem in some:
+        written.add(tmp_path, problem, [SOURCES])
+    read = read_trace_set(tmp_path)
+    assert read.unreadable == ()
+    counts = written.counts()
+    assert counts["definitions"] == len(read.definitions) < len(some)
+    assert counts["solutions"] == sum(map(len, read.solutions.values()))
+    assert counts["workloads"] == sum(map(len, read.workloads.values()))
