@@ -1,6 +1,8 @@
 """`bedstone target`: what there is, why it is chosen, and whether it is whole."""
 
+import io
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,7 +104,7 @@ def test_an_audit_that_passes_ends_with_what_it_looked_at(monkeypatch):
         TargetAudit(n, "llama", None, Compiled({}, Built({}, {})), (finding("found"),))
         for n in ("ada", "hopper")
     )
-    monkeypatch.setattr("bedstone.build.audit.audit_set", lambda *_: iter([next(each)]))
+    monkeypatch.setattr("bedstone.build.audit.audit_set", lambda *_, **__: iter([next(each)]))
     ended = bedstone("target", "audit", "hopper", "ada")
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == (
@@ -123,13 +125,34 @@ def test_a_built_set_lists_its_modules(tmp_path_factory, monkeypatch):
     assert built["kernel_set"][:12] in text.splitlines()[0]
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("subcommand", ["build", "audit"])
+def test_a_terminal_is_told_how_many_modules_are_compiled(subcommand, monkeypatch):
+    def compiled(_sources, _cache, told):
+        told(1, 7)
+        return Compiled({}, Built({}, {}))
+
+    monkeypatch.setattr("bedstone.build.audit.compile_set", compiled)
+    monkeypatch.setattr("bedstone.build.audit.audit_sources", lambda *_: [])
+    assert bedstone("target", subcommand, "ada").err == ""
+    terminal = Terminal()
+    monkeypatch.setattr("bedstone.cli.progress.sys", SimpleNamespace(stderr=terminal))
+    assert bedstone("target", subcommand, "ada").code == 0
+    assert "compile ada 1/7" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+
+
 def finding(status: str) -> Finding:
     return Finding("norm", status, "norm", "why")
 
 
 def test_an_audit_that_fails_says_which_and_exits_1(monkeypatch):
     failing = TargetAudit("ada", "llama", None, Compiled({}, Built({}, {})), (finding("dropped"),))
-    monkeypatch.setattr("bedstone.build.audit.audit_set", lambda *_: iter([failing]))
+    monkeypatch.setattr("bedstone.build.audit.audit_set", lambda *_, **__: iter([failing]))
     ended = bedstone("target", "audit", "ada")
     assert ended.code == 1
     *_, line, last = ended.out.splitlines()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -17,6 +18,7 @@ from bedstone.target.blob import Blob, read_blob
 from bedstone.target.cubin import spelled_sizes
 from bedstone.target.hardware import HardwareSet
 from bedstone.target.nvrtc import compile_cubins, find_nvrtc
+from bedstone.target.side_by_side import Told, untold
 from bedstone.target.sources import Sources
 from bedstone.target.toolchain import Unit, compile_many, find_compiler
 from bedstone.target.triton import compile_triton, find_triton
@@ -38,7 +40,9 @@ class Compiled:
     built: Built
 
 
-def compile_modules(sources: Sources, modules: Mapping[str, Kernel], cache: Path) -> Compiled:
+def compile_modules(
+    sources: Sources, modules: Mapping[str, Kernel], cache: Path, told: Told = untold
+) -> Compiled:
     """Compile a kernel of each module, and of each that a nearer file hides.
 
     A source that does not compile, or a module that needs more than its set declares, is a
@@ -50,7 +54,7 @@ def compile_modules(sources: Sources, modules: Mapping[str, Kernel], cache: Path
         if (unit := sources.hidden_unit(kernel.source, kernel.defines)) is not None
     }
     own = {label: sources.unit(k.source, k.defines) for label, k in modules.items()}
-    paths = _compile((*own.values(), *hidden.values()), sources.hardware, cache)
+    paths = _compile((*own.values(), *hidden.values()), sources.hardware, cache, told)
     objects = {label: path.read_bytes() for label, path in zip(own, paths, strict=False)}
     hiding = zip(hidden, paths[len(own) :], strict=True)
     built = Built(
@@ -114,27 +118,39 @@ def _stated(kernel: Kernel) -> str:
     return spelled_sizes(param_bytes(param.type) for param in kernel.params)
 
 
-def _compile(units: tuple[Unit, ...], hardware: HardwareSet, cache: Path) -> tuple[Path, ...]:
+def _compile(
+    units: tuple[Unit, ...], hardware: HardwareSet, cache: Path, told: Told
+) -> tuple[Path, ...]:
     alike: dict[str, list[int]] = {}
     for at, unit in enumerate(units):
         alike.setdefault(unit.sources[0].suffix, []).append(at)
     made: dict[int, Path] = {}
     for places in alike.values():
-        paths = _compile_alike([units[at] for at in places], hardware, cache)
+        ahead = partial(_further, told, len(made), len(units))
+        paths = _compile_alike([units[at] for at in places], hardware, cache, ahead)
         made.update(zip(places, paths, strict=True))
     return tuple(made[at] for at in range(len(units)))
 
 
-def _compile_alike(units: list[Unit], hardware: HardwareSet, cache: Path) -> tuple[Path, ...]:
+def _further(told: Told, before: int, total: int, done: int, _: int) -> None:
+    """Tell of what is done of all languages' units, where a compiler tells of its own."""
+    told(before + done, total)
+
+
+def _compile_alike(
+    units: list[Unit], hardware: HardwareSet, cache: Path, told: Told
+) -> tuple[Path, ...]:
     """Compile sources of one language, by the compiler for it."""
     source = units[0].sources[0]
     match hardware.vendor, source.suffix:
         case "cpu", ".c":
-            return compile_many(units, cache=cache, compiler=find_compiler())
+            return compile_many(units, cache=cache, compiler=find_compiler(), told=told)
         case "nvidia", ".cu":
-            return compile_cubins(units, hardware.arch, cache=cache, nvrtc=find_nvrtc())
+            return compile_cubins(units, hardware.arch, cache=cache, nvrtc=find_nvrtc(), told=told)
         case "nvidia", ".py":
-            return compile_triton(units, hardware.arch, cache=cache, triton=find_triton())
+            return compile_triton(
+                units, hardware.arch, cache=cache, triton=find_triton(), told=told
+            )
         case _:
             raise KernelError(
                 f"`{source.name}` is no source for hardware set `{hardware.name}` of vendor "

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.progress import Stages
 from bedstone.cli.table import columns, counted
 from bedstone.cli.target_sets import AllOption, HardwareArgument, chosen_sets
 
@@ -30,11 +32,12 @@ def command(
 
     faults = check_tree()
     cache = cache_directory() / "modules"
-    audits = [
-        found
-        for each in (() if faults else chosen_sets(hardware, every))
-        for found in audit_set(each, cache)
-    ]
+    with Stages() as stages:
+        audits = [
+            found
+            for each in (() if faults else chosen_sets(hardware, every))
+            for found in audit_set(each, cache, told=partial(stages.step, f"compile {each.name}"))
+        ]
     passed = not faults and not any(found.failed for found in audits)
     if as_json:
         targets = [_json(found) for found in audits]

@@ -1,9 +1,11 @@
 """`bedstone target build`: compile the kernels of hardware sets."""
 
+from functools import partial
 from typing import Any
 
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.progress import Stages
 from bedstone.cli.table import columns, counted, size
 from bedstone.cli.target_sets import AllOption, HardwareArgument, chosen_sets
 
@@ -22,7 +24,9 @@ def command(
 
     built: list[dict[str, Any]] = []
     for each in chosen_sets(hardware, every):
-        compiled = compile_set(read_sources(each), cache_directory() / "modules")
+        with Stages() as stages:
+            told = partial(stages.step, f"compile {each.name}")
+            compiled = compile_set(read_sources(each), cache_directory() / "modules", told)
         blobs = compiled.built.blobs
         modules = [
             {

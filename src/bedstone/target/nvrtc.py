@@ -6,14 +6,13 @@ are kept by what they were made from, as shared objects are.
 
 import ctypes
 import importlib.util
-import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
 from bedstone.target.cache import write_whole
+from bedstone.target.side_by_side import Told, side_by_side, untold
 from bedstone.target.toolchain import Compiler, Unit, unit_digest
 
 _SYSTEM_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
@@ -48,7 +47,7 @@ def find_nvrtc() -> Nvrtc:
 
 
 def compile_cubins(
-    units: Sequence[Unit], arch: str, *, cache: Path, nvrtc: Nvrtc
+    units: Sequence[Unit], arch: str, *, cache: Path, nvrtc: Nvrtc, told: Told = untold
 ) -> tuple[Path, ...]:
     """The cubin of each unit for `arch`, compiled only where `cache` has none yet.
 
@@ -62,8 +61,7 @@ def compile_cubins(
             write_whole(built, _compile(unit, arch, nvrtc.library))
         return built
 
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        return tuple(pool.map(build, units))
+    return side_by_side(build, units, told)
 
 
 def _compile(unit: Unit, arch: str, library: ctypes.CDLL) -> bytes:

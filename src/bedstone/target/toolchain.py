@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bedstone.errors import CallerError, KernelError, TargetError
+from bedstone.target.side_by_side import Told, side_by_side, untold
 
 _COMPILERS = ("cc", "gcc", "clang")
 _MESSAGE_LINES = 8
@@ -122,7 +122,9 @@ def _compile(unit: Unit, compiler: Compiler, built: Path) -> None:
         os.replace(made, built)
 
 
-def compile_many(units: Sequence[Unit], *, cache: Path, compiler: Compiler) -> tuple[Path, ...]:
+def compile_many(
+    units: Sequence[Unit], *, cache: Path, compiler: Compiler, told: Told = untold
+) -> tuple[Path, ...]:
     """`compile_shared` of each unit, as many at a time as this process may use cores.
 
     Raises what `compile_shared` does.
@@ -138,8 +140,7 @@ def compile_many(units: Sequence[Unit], *, cache: Path, compiler: Compiler) -> t
             compiler=compiler,
         )
 
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        return tuple(pool.map(build, units))
+    return side_by_side(build, units, told)
 
 
 def unit_digest(unit: Unit, compiler: Compiler) -> str:

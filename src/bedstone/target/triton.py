@@ -10,18 +10,17 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
 from bedstone.target.architecture import parse_arch
 from bedstone.target.cache import write_whole
+from bedstone.target.side_by_side import Told, side_by_side, untold
 from bedstone.target.toolchain import Compiler, Unit, unit_digest
 
 REFUSED = 3
@@ -51,7 +50,7 @@ def find_triton() -> Triton:
 
 
 def compile_triton(
-    units: Sequence[Unit], arch: str, *, cache: Path, triton: Triton
+    units: Sequence[Unit], arch: str, *, cache: Path, triton: Triton, told: Told = untold
 ) -> tuple[Path, ...]:
     """The cubin of each unit for `arch`, compiled only where `cache` has none yet.
 
@@ -68,8 +67,7 @@ def compile_triton(
             write_whole(built, _compile(unit, arch, triton))
         return built
 
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-        return tuple(pool.map(build, units))
+    return side_by_side(build, units, told)
 
 
 def _compile(unit: Unit, arch: str, triton: Triton) -> bytes:
