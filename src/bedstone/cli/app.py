@@ -27,6 +27,7 @@ COMMANDS = {
     "target": "bedstone.cli.target",
     "schema": "bedstone.cli.schema",
     "define": "bedstone.cli.define",
+    "prove": "bedstone.cli.prove",
 }
 """Each subcommand and the module whose function `command` it is, in the order of the help.
 

@@ -107,6 +107,11 @@ class Executor:
         return self._loaded.verified.manifest
 
     @property
+    def loaded(self) -> Loaded:
+        """The parts of the session, for a tool that looks inside."""
+        return self._loaded
+
+    @property
     def verified(self) -> Verified:
         """The manifest with its proof."""
         return self._loaded.verified

@@ -10,6 +10,7 @@ each term once and is one scatter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,6 +107,14 @@ class Capture:
         if image.terms:
             values = np.array([term.value(env) for term in image.terms], np.uint64)
             self._bytes[image.patch_at] = values.view(np.uint8)[image.patch_from]
+
+    def part(self, first: int, count: int) -> "Capture":
+        """`count` of the launches from the first one on, as they stand; the words are shared."""
+        found = copy(self)
+        found.kept, found.prepared = False, None
+        found.address += 8 * LAUNCH_WORDS * first
+        found.count = count
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,7 @@
+"""Evidence that a package may take another's place."""
+
+COMMANDS = {
+    "swap": "bedstone.cli.prove.swap",
+    "show": "bedstone.cli.prove.show",
+}
+"""Each subcommand and the module whose function `command` it is, in the order of the help."""

@@ -1,0 +1,97 @@
+"""`bedstone prove swap`: whether package B may take the place of package A.
+
+One fact a line, the verdict last. Exit 0 is PASS, 1 FAIL, 2 INCONCLUSIVE or bad input.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bedstone.cli.document import JsonOption, print_json
+from bedstone.cli.environment import cache_directory
+from bedstone.errors import CallerError
+
+if TYPE_CHECKING:
+    from bedstone.runtime.load import Parts
+
+SideArgument = Annotated[
+    Path,
+    typer.Argument(metavar="PACKAGE|MANIFEST", help="A package, or a manifest by its kernels."),
+]
+
+
+def command(
+    a: SideArgument,
+    b: SideArgument,
+    checkpoint: Annotated[
+        str | None, typer.Option(help="Where weights come from; by default A's own checkpoint.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of tokens and of the order of pages.")] = 1,
+    logit_kl: Annotated[
+        float, typer.Option(min=0.0, help="Most KL divergence of a row of logits, in nats.")
+    ] = 0.01,
+    drift: Annotated[
+        float, typer.Option(min=0.0, help="Most relative error of what a span writes.")
+    ] = 5e-3,
+    threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the proof for `bedstone prove show`.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge on the CPU whether B may take A's place: run both, compare, and say PASS or not."""
+    from bedstone.prove.swap.report import document
+    from bedstone.prove.swap.swap import Settings, prove_swap
+    from bedstone.prove.swap.verdict import EXIT, Bounds
+
+    mine, theirs = _pair(a, b, checkpoint)
+    settings = Settings(Bounds(logit_kl, drift=drift), cache_directory(), seed, threads)
+    proof = prove_swap(mine, theirs, settings, _stage)
+    kept = document(proof, {"a": str(a), "b": str(b)})
+    if out is not None:
+        _write(out, json.dumps(kept, indent=1))
+    if as_json:
+        print_json(kept)
+    else:
+        print("\n".join(kept["lines"]))
+    raise typer.Exit(EXIT[proof.verdict.word])
+
+
+def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":
+    """Both sides with one checkpoint.
+
+    Raises `CallerError`: they were compiled from different ones.
+    """
+    mine, theirs = _side(a), _side(b)
+    if None not in {mine.identity, theirs.identity} and mine.identity != theirs.identity:
+        raise CallerError(
+            f"`{a}` and `{b}` were compiled from different checkpoints: `{mine.checkpoint}` and "
+            f"`{theirs.checkpoint}`"
+        )
+    weights = checkpoint or mine.checkpoint or theirs.checkpoint
+    return replace(mine, checkpoint=weights), replace(theirs, checkpoint=weights)
+
+
+def _side(path: Path) -> "Parts":
+    from bedstone.runtime.load import Parts, read_package
+    from bedstone.spec.codec import parse
+    from bedstone.spec.file import read_bounded
+
+    if path.is_dir():
+        return read_package(path)
+    return Parts(parse(read_bounded(path)), path.parent)
+
+
+def _stage(name: str) -> None:
+    print(f"prove: {name}", file=sys.stderr)
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,204 @@
+"""What differs between two manifests of one model, and where each difference begins and ends.
+
+Pure. Ops are held against each other with modules by hash, so one that was rebuilt counts as
+changed. A program's calls are aligned by their longest common subsequence, in which a call of a
+changed op matches nothing; what is left over between two matches is a *span*.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from bedstone.prove.swap.frontier import Frontier, frontier
+from bedstone.spec.manifest import (
+    BufArg,
+    Call,
+    Impl,
+    KernelLaunch,
+    Manifest,
+    Op,
+)
+
+_KNOWN = frozenset({"input", "output", "inout", "carry"})
+"""Kinds of buffers that a caller knows, or that one program leaves to another."""
+
+Change = Literal["interface", "impl", "added", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpChange:
+    """How an op of A differs in B."""
+
+    op: str
+    change: Change
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Calls [start, stop) of one manifest's program, and what they share with the rest of it."""
+
+    start: int
+    stop: int
+    ops: tuple[str, ...]
+    frontier: Frontier
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch that differs; `index` counts those of a program."""
+
+    program: str
+    index: int
+    a: Side
+    b: Side
+
+    @property
+    def mismatch(self) -> tuple[str, ...]:
+        """Why B's stretch cannot be run in A's place."""
+        lacks = self.b.frontier.reads - self.a.frontier.reads
+        writes = self.a.frontier.writes ^ self.b.frontier.writes
+        return (
+            *(f"B reads {place}, A does not" for place in sorted(lacks)),
+            *(f"only one of A and B writes {place}" for place in sorted(writes)),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.program}#{self.index} calls [{self.a.start}, {self.a.stop})"
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Everything that differs; `apart` are differences that leave nothing to compare."""
+
+    ops: tuple[OpChange, ...]
+    spans: tuple[Span, ...]
+    apart: tuple[str, ...]
+
+    @property
+    def identical(self) -> bool:
+        """Whether a run of B is a run of A."""
+        return not (self.ops or self.spans or self.apart)
+
+
+def diff(a: Manifest, b: Manifest) -> Diff:
+    """What differs from A in B; both are verified."""
+    ops = tuple(_op_changes(a, b))
+    changed = {change.op for change in ops}
+    shared = sorted(a.programs.keys() & b.programs.keys())
+    spans = tuple(span for name in shared for span in _spans(name, a, b, changed))
+    return Diff(
+        ops=ops,
+        spans=spans,
+        apart=tuple(_apart(a, b)),
+    )
+
+
+def _apart(a: Manifest, b: Manifest) -> Iterator[str]:
+    """Differences in what a caller of either would have to know."""
+    for what, mine, theirs in (("vars", a.vars, b.vars), ("states", a.states, b.states)):
+        if mine != theirs:
+            yield f"the {what}"
+    for name in sorted(a.buffers.keys() | b.buffers.keys()):
+        pair = a.buffers.get(name), b.buffers.get(name)
+        if pair[0] != pair[1] and any(x is not None and x.kind in _KNOWN for x in pair):
+            yield f"buffer `{name}`"
+    yield from (f"program `{name}`" for name in sorted(a.programs.keys() ^ b.programs.keys()))
+    for name in sorted(a.programs.keys() & b.programs.keys()):
+        if replace(a.programs[name], calls=()) != replace(b.programs[name], calls=()):
+            yield f"the shape of program `{name}`"
+
+
+def _op_changes(a: Manifest, b: Manifest) -> Iterator[OpChange]:
+    for name in sorted(a.ops.keys() | b.ops.keys()):
+        mine, theirs = a.ops.get(name), b.ops.get(name)
+        if mine is None:
+            yield OpChange(name, "added")
+        elif theirs is None:
+            yield OpChange(name, "removed")
+        elif mine.params != theirs.params:
+            yield OpChange(name, "interface")
+        elif _impl(a, mine) != _impl(b, theirs):
+            yield OpChange(name, "impl")
+
+
+def _impl(manifest: Manifest, op: Op) -> Impl:
+    """The implementation with each module by its hash."""
+    launches = tuple(
+        replace(launch, module=manifest.modules[launch.module].sha256)
+        if isinstance(launch, KernelLaunch)
+        else launch
+        for launch in op.impl.launches
+    )
+    return Impl(launches, dict(op.impl.scratch))
+
+
+def _spans(name: str, a: Manifest, b: Manifest, changed: set[str]) -> Iterator[Span]:
+    mine, theirs = a.programs[name].calls, b.programs[name].calls
+    keys_a = [_key(a, call, changed) for call in mine]
+    keys_b = [_key(b, call, changed) for call in theirs]
+    index, at_a, at_b = 0, 0, 0
+    for i, j in (*align(keys_a, keys_b), (len(mine), len(theirs))):
+        if i > at_a or j > at_b:
+            yield Span(name, index, _side(a, name, at_a, i), _side(b, name, at_b, j))
+            index += 1
+        at_a, at_b = i + 1, j + 1
+
+
+def _side(manifest: Manifest, program: str, start: int, stop: int) -> Side:
+    calls = manifest.programs[program].calls[start:stop]
+    found = frontier(manifest, program, start, stop)
+    return Side(start, stop, tuple(call.op for call in calls), found)
+
+
+def _key(manifest: Manifest, call: Call, changed: set[str]) -> str | None:
+    """What a call must have in common with another; None matches nothing."""
+    if call.op in changed:
+        return None
+    buffers = [manifest.buffers[arg.buf] for arg in call.args if isinstance(arg, BufArg)]
+    return repr((call.op, call.args, buffers))
+
+
+def align(a: Sequence[str | None], b: Sequence[str | None]) -> list[tuple[int, int]]:
+    """Index pairs of a longest common subsequence of keys [n] and [m]; None matches nothing."""
+    ids: dict[str, int] = {}
+    left, right = _numbered(a, ids, -1), _numbered(b, ids, -2)
+    lengths = [[0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i in range(len(left) - 1, -1, -1):
+        below, row = lengths[i + 1], lengths[i]
+        for j in range(len(right) - 1, -1, -1):
+            row[j] = below[j + 1] + 1 if left[i] == right[j] else max(below[j], row[j + 1])
+    return list(_walk(left, right, lengths))
+
+
+def _numbered(keys: Sequence[str | None], ids: dict[str, int], none: int) -> list[int]:
+    return [none if key is None else ids.setdefault(key, len(ids)) for key in keys]
+
+
+def _walk(left: list[int], right: list[int], lengths: list[list[int]]) -> Iterator[tuple[int, int]]:
+    i = j = 0
+    while i < len(left) and j < len(right):
+        if left[i] == right[j]:
+            yield i, j
+            i, j = i + 1, j + 1
+        elif lengths[i + 1][j] > lengths[i][j + 1]:
+            i += 1
+        elif lengths[i + 1][j] < lengths[i][j + 1]:
+            j += 1
+        # changed calls pair up with changed calls, so that spans stay short
+        else:
+            i, j = _passed(i, j, left, right, lengths)
+
+
+def _passed(
+    i: int, j: int, left: list[int], right: list[int], lengths: list[list[int]]
+) -> tuple[int, int]:
+    """Where to go on from two calls that do not match and may both be left out, or one."""
+    if lengths[i + 1][j + 1] == lengths[i][j]:
+        return i + 1, j + 1
+    return (i + 1, j) if left[i] < 0 or right[j] >= 0 else (i, j + 1)
+
+
+def programs_changed(found: Diff) -> Mapping[str, tuple[Span, ...]]:
+    """The spans of each program that has any, in order."""
+    names = sorted({span.program for span in found.spans})
+    return {name: tuple(s for s in found.spans if s.program == name) for name in names}

@@ -1,0 +1,156 @@
+"""A proof told: one fact a line, the verdict last; and as a JSON document that keeps both. Pure."""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from bedstone.errors import CallerError
+from bedstone.prove.swap.diff import Span
+from bedstone.prove.swap.measure import Distance
+from bedstone.prove.swap.replay import SpanResult
+from bedstone.prove.swap.swap import Proof
+from bedstone.prove.swap.verdict import EXIT, Evidence, Word
+from bedstone.prove.swap.workload import Turn
+
+FORMAT = "bedstone-swap"
+_FINDINGS = 8
+
+
+def lines(proof: Proof) -> list[str]:
+    """Every fact, worst findings first among their kind, the verdict last."""
+    verdict = proof.verdict
+    return [
+        *_diff_lines(proof),
+        *(_run_lines(proof) if proof.turns else ()),
+        f"{verdict.word}: {verdict.rule}: {verdict.reason}",
+    ]
+
+
+def _diff_lines(proof: Proof) -> Iterator[str]:
+    counts = Counter(change.change for change in proof.diff.ops)
+    told = ", ".join(f"{count} {change}" for change, count in sorted(counts.items()))
+    yield f"diff: ops {told or 'alike'}; {len(proof.diff.spans)} spans"
+    yield from (f"diff: {what} differs" for what in proof.diff.apart)
+    yield from (f"diff: op `{each.op}`: {each.change}" for each in proof.diff.ops)
+    for span in proof.diff.spans:
+        yield f"diff: span {span}: {_ops(span)}"
+        yield from (f"diff: span {span}: {why}" for why in span.mismatch)
+
+
+def _ops(span: Span) -> str:
+    mine, theirs = ("+".join(ops) or "nothing" for ops in (span.a.ops, span.b.ops))
+    return f"`{mine}`" if mine == theirs else f"`{mine}` -> `{theirs}`"
+
+
+def _run_lines(proof: Proof) -> Iterator[str]:
+    e = proof.evidence
+    yield (
+        f"record: {len(proof.turns)} calls, {proof.snapshots} spans kept in "
+        f"{proof.kept_bytes / 2**20:.1f} MiB"
+    )
+    for result in sorted(filter(_speaks, proof.results), key=_badness, reverse=True)[:_FINDINGS]:
+        yield f"replay: {_finding(result, proof.turns[result.turn])}"
+    yield f"spans: {len(proof.results)} replayed, {e.unreplayed} not; {_told(e.spans.floats)}"
+    yield f"spans: {e.spans.outside} bytes written outside"
+    yield f"spans: {e.spans.integers.values} of {e.spans.integers.elements} integers differ"
+    yield (
+        f"logits: {e.logits.rows} rows, {e.logits.differing} differ, KL {e.logits.kl:.3g}, "
+        f"{e.logits.flips} flips of margin {e.logits.margin:.3g} at most"
+    )
+    yield from _noise_lines(e)
+
+
+def _noise_lines(e: Evidence) -> Iterator[str]:
+    yield f"noise: A's spans again: {_told(e.noise.floats)}"
+    yield (
+        f"noise: A's logits again: {e.floor.differing} rows differ, KL {e.floor.kl:.3g}, "
+        f"{e.floor.flips} flips"
+    )
+    for name, stale in (("A", e.floor_stale), ("B", e.stale)):
+        yield f"poison: {stale} rows of {name} depend on unused memory"
+    yield f"repeat: {e.restless} rows of B differ from run to run"
+    if e.weights:
+        yield "weights: B wrote to its weights"
+    yield from (f"undriven: program `{name}`" for name in e.undriven)
+
+
+def _speaks(result: SpanResult) -> bool:
+    return bool(result.floats.bits or result.integers.bits or result.outside)
+
+
+def _badness(result: SpanResult) -> tuple[int, int, float, float]:
+    return (result.outside, result.floats.broken, result.floats.relative, result.floats.peak)
+
+
+def _finding(result: SpanResult, turn: Turn) -> str:
+    at = max((feed.start for feed in turn.feeds), default=0)
+    strays = f"; outside: {', '.join(result.strays)}" if result.strays else ""
+    return (
+        f"{result.span}, {turn.rows} rows from position {at}, {_ops(result.span)}: "
+        f"{_told(result.floats)}, {result.integers.values} integers differ, "
+        f"{result.outside} bytes outside{strays}"
+    )
+
+
+def _told(d: Distance) -> str:
+    return (
+        f"{d.bits} of {d.elements} floats differ in bits, {d.values} in value, {d.broken} not "
+        f"finite, error {d.relative:.3g} rms, {d.peak:.3g} peak"
+    )
+
+
+def document(proof: Proof, names: Mapping[str, str]) -> dict[str, Any]:
+    """The JSON document; `names` says what A and B were."""
+    return {
+        "format": FORMAT,
+        **names,
+        "verdict": asdict(proof.verdict),
+        "ops": [asdict(change) for change in proof.diff.ops],
+        "apart": list(proof.diff.apart),
+        "evidence": _plain(asdict(proof.evidence)),
+        "spans": [_plain(_span(result)) for result in proof.results],
+        "lines": lines(proof),
+    }
+
+
+def _span(result: SpanResult) -> dict[str, Any]:
+    return {
+        "span": str(result.span),
+        "a": list(result.span.a.ops),
+        "b": list(result.span.b.ops),
+        "call": result.turn,
+        "floats": asdict(result.floats),
+        "integers": asdict(result.integers),
+        "outside": result.outside,
+        "strays": list(result.strays),
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401  (any JSON value)
+    """JSON has no infinity: a string stands for it."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_document(text: bytes, where: str) -> tuple[list[str], Word]:
+    """The lines of a kept document and its verdict.
+
+    Raises `CallerError`: it is none.
+    """
+    try:
+        found = json.loads(text)
+        told, word = found["lines"], found["verdict"]["word"]
+        good = found["format"] == FORMAT and word in EXIT and all(map(_printable, told))
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise CallerError(f"`{where}` is no archive of `prove swap`: {error}") from error
+    if not good:
+        raise CallerError(f"`{where}` is no archive of `prove swap`: expected `{FORMAT}`")
+    return list(told), word
+
+
+def _printable(line: object) -> bool:
+    return isinstance(line, str) and line.isprintable()

@@ -1,0 +1,166 @@
+"""A swap judged: both packages loaded one after the other, driven, compared and reported."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bedstone.prove.swap.diff import Diff, diff
+from bedstone.prove.swap.drive import LARGE, NAN, Outcome, Side, free_run, limits
+from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
+from bedstone.prove.swap.record import Record, Shadow, record
+from bedstone.prove.swap.replay import SpanResult, replay
+from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
+from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
+from bedstone.runtime.load import Parts, load
+from bedstone.runtime.session import Session
+from bedstone.verify import verify
+from bedstone.verify.protocol import Protocol, protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a swap is judged; `cache` and `threads` as of a load."""
+
+    bounds: Bounds
+    cache: Path
+    seed: int = 1
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """All that was found."""
+
+    diff: Diff
+    turns: tuple[Turn, ...]
+    results: tuple[SpanResult, ...]
+    evidence: Evidence
+    verdict: Verdict
+    snapshots: int = 0
+    kept_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _OfB:
+    """What B did: each span from A's memory, and a run of its own, again, and on other poison."""
+
+    results: tuple[SpanResult, ...]
+    runs: tuple[Outcome, Outcome, Outcome]
+    weights: bool
+
+
+def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str], None]) -> Proof:
+    """Judge whether B may take A's place.
+
+    Raises what `load` raises of either, and `CallerError`: A cannot be driven.
+    """
+    progress("diff")
+    found = diff(verify(a.manifest).manifest, verify(b.manifest).manifest)
+    if found.identical or found.apart:
+        evidence = Evidence(identical=found.identical, apart=len(found.apart))
+        return Proof(found, (), (), evidence, judge(evidence, settings.bounds))
+    known = protocol(verify(a.manifest))
+    bounds = limits(a.manifest, known)
+    turns = workload(known, bounds, settings.seed)
+    progress("record")
+    with _opened(a, known, bounds, settings) as side:
+        kept = record(side, turns, found)
+        progress("noise")
+        again = free_run(side, turns, NAN, kept.outcome.carries)
+        other = free_run(side, turns, LARGE, kept.outcome.carries)
+        noise = tuple(replay(side, turns, kept, Shadow(side.stepper), own=True))
+        shadow = Shadow(side.stepper)
+    progress("replay")
+    with _opened(b, known, bounds, settings) as side:
+        of_b = _drive(side, turns, kept, shadow)
+    evidence = _evidence(found, known, kept, (again, other, noise), of_b, settings)
+    verdict = judge(evidence, settings.bounds)
+    return Proof(found, turns, of_b.results, evidence, verdict, len(kept.snapshots), kept.nbytes)
+
+
+@contextmanager
+def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -> Iterator[Side]:
+    tokens, sequences = capacity(known, bounds)
+    session: Session = load(
+        parts,
+        device="cpu",
+        threads=settings.threads,
+        tokens=tokens,
+        sequences=sequences,
+        cache=settings.cache,
+    )
+    with session:
+        yield Side(session)
+
+
+def _drive(side: Side, turns: Sequence[Turn], kept: Record, shadow: Shadow) -> _OfB:
+    before = side.stepper.weights()
+    carries = kept.outcome.carries
+    runs = (
+        free_run(side, turns, NAN, carries),
+        free_run(side, turns, NAN, carries),
+        free_run(side, turns, LARGE, carries),
+    )
+    results = tuple(replay(side, turns, kept, shadow))
+    return _OfB(results, runs, side.stepper.weights() != before)
+
+
+def _evidence(
+    found: Diff,
+    known: Protocol,
+    kept: Record,
+    of_a: tuple[Outcome, Outcome, tuple[SpanResult, ...]],
+    of_b: _OfB,
+    settings: Settings,
+) -> Evidence:
+    again, other, noise = of_a
+    first, repeat, moved = of_b.runs
+    loading = frozenset((*known.once, *known.derive))
+    driven = set(kept.programs)
+    changed = {span.program for span in found.spans}
+    return Evidence(
+        spans=summed(of_b.results),
+        logits=_against(kept.outcome, first, settings.bounds.kl),
+        noise=summed(noise),
+        floor=_against(kept.outcome, again, settings.bounds.kl),
+        floor_stale=_differing(again, other),
+        stale=_differing(first, moved),
+        restless=_differing(first, repeat),
+        weights=of_b.weights,
+        undriven=tuple(sorted(changed - driven - loading)),
+        unreplayed=sum(bool(s.mismatch) or s.program in loading for s in found.spans),
+        compared=len(of_b.results),
+    )
+
+
+def summed(results: Iterable[SpanResult]) -> Spans:
+    """All spans together."""
+    held = list(results)
+    return Spans(
+        floats=worst(result.floats for result in held),
+        integers=worst(result.integers for result in held),
+        picks=sum(result.integers.values for result in held if not result.floats.elements),
+        outside=sum(result.outside for result in held),
+    )
+
+
+def _against(a: Outcome, b: Outcome, limit: float) -> LogitDistance:
+    pairs = zip(a.logits, b.logits, strict=True)
+    return worst_logits(
+        logit_distance(mine[name], theirs[name], limit)
+        for mine, theirs in pairs
+        for name in mine.keys() & theirs.keys()
+    )
+
+
+def _differing(a: Outcome, b: Outcome) -> int:
+    """Rows of logits that differ; NaN is NaN."""
+    pairs = zip(a.logits, b.logits, strict=True)
+    return sum(
+        int((~((mine[n] == theirs[n]) | np.isnan(mine[n]) & np.isnan(theirs[n]))).any(axis=1).sum())
+        for mine, theirs in pairs
+        for n in mine.keys() & theirs.keys()
+    )

@@ -1,0 +1,204 @@
+"""From evidence to a verdict: a table of rules, of which the first that holds decides. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bedstone.prove.swap.measure import Distance, LogitDistance
+
+Word = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+_PEAK = 20
+"""One value of many may be off by so many times the drift: large values have large roundings."""
+
+EXIT: dict[Word, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How far B may be from A: KL in nats, a flipped token's lead in nats, a span's drift.
+
+    Drift is the root mean square of the error of what a span writes over that of A's values, `peak`
+    the largest error of one value over the same.
+    """
+
+    kl: float = 0.01
+    margin: float = 0.05
+    drift: float = 5e-3
+
+    @property
+    def peak(self) -> float:
+        """The most that one value may be off."""
+        return _PEAK * self.drift
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """All spans of a side together; `picks` are integers that differ where a span has no float."""
+
+    floats: Distance = field(default_factory=Distance)
+    integers: Distance = field(default_factory=Distance)
+    picks: int = 0
+    outside: int = 0
+
+    @property
+    def same_bits(self) -> bool:
+        """Whether everything compared is A's to the bit."""
+        return self.floats.bits == self.integers.bits == 0
+
+    @property
+    def same_values(self) -> bool:
+        """Whether everything compared has A's values; -0 is 0."""
+        return self.floats.values == self.integers.values == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was found. Of B against A: `spans`, `logits`; of A against itself: `noise`, `floor`.
+
+    `stale` and `floor_stale` are rows of logits that other bytes in unused memory change,
+    `restless` those that differ between two runs of B alike. `undriven` programs changed and did
+    not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
+    `weights` says that B wrote to its weights.
+    """
+
+    identical: bool = False
+    apart: int = 0
+    spans: Spans = field(default_factory=Spans)
+    logits: LogitDistance = field(default_factory=LogitDistance)
+    noise: Spans = field(default_factory=Spans)
+    floor: LogitDistance = field(default_factory=LogitDistance)
+    floor_stale: int = 0
+    stale: int = 0
+    restless: int = 0
+    weights: bool = False
+    undriven: tuple[str, ...] = ()
+    unreplayed: int = 0
+    compared: int = 0
+
+    @property
+    def steady(self) -> bool:
+        """Whether A gives its own logits again, whatever lies in unused memory."""
+        return not (self.floor.differing or self.floor_stale)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The word, the rule that decided and what it says; for a PASS the rule is its evidence."""
+
+    word: Word
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row: where it holds, `word` is the verdict."""
+
+    name: str
+    word: Word
+    holds: Callable[[Evidence, Bounds], bool]
+    reason: str
+
+
+def _within(e: Evidence, b: Bounds) -> bool:
+    """Whether B is near enough to A, span by span and in its logits."""
+    return (
+        e.logits.rows > e.logits.blind == 0
+        and e.logits.kl <= b.kl
+        and (not e.logits.flips or e.logits.margin <= b.margin)
+        and e.spans.floats.relative <= b.drift
+        and e.spans.floats.peak <= b.peak
+        and not e.spans.integers.values
+    )
+
+
+def _drifts(e: Evidence, b: Bounds) -> bool:
+    """Whether a span's values are too far off, and farther than A's are from their own."""
+    mine, noise = e.spans.floats, e.noise.floats
+    return mine.relative > max(b.drift, noise.relative) or mine.peak > max(b.peak, noise.peak)
+
+
+def _within_noise(e: Evidence, _: Bounds) -> bool:
+    return (
+        not (e.steady or e.logits.blind)
+        and e.logits.kl <= e.floor.kl
+        and e.logits.flips <= e.floor.flips
+        and e.spans.floats.relative <= e.noise.floats.relative
+        and not e.spans.integers.values
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("identical", "PASS", lambda e, _: e.identical, "nothing differs, nothing to test"),
+    Rule("apart", "INCONCLUSIVE", lambda e, _: e.apart > 0, "A and B are driven differently"),
+    Rule(
+        "outside",
+        "FAIL",
+        lambda e, _: e.spans.outside > e.noise.outside or e.weights,
+        "B writes where A does not",
+    ),
+    Rule(
+        "not finite",
+        "FAIL",
+        lambda e, _: e.spans.floats.broken > e.noise.floats.broken or e.logits.broken > 0,
+        "B gives values that are not finite where A's are",
+    ),
+    Rule(
+        "restless",
+        "INCONCLUSIVE",
+        lambda e, _: e.restless > 0 and e.steady,
+        "B does not give its own logits again, A does",
+    ),
+    Rule(
+        "stale",
+        "FAIL",
+        lambda e, _: e.stale > 0 and e.steady,
+        "what lies in unused memory changes B's logits",
+    ),
+    Rule("picks", "FAIL", lambda e, _: e.spans.picks > 0, "B picks other integers than A"),
+    Rule(
+        "drift",
+        "FAIL",
+        _drifts,
+        "a span of B is farther from A than its bound",
+    ),
+    Rule(
+        "flip",
+        "FAIL",
+        lambda e, _: e.logits.beyond > 0 and e.steady,
+        "the likeliest token flips in a row beyond the KL limit",
+    ),
+    Rule(
+        "undriven",
+        "INCONCLUSIVE",
+        lambda e, _: bool(e.undriven) or not (e.compared or e.unreplayed),
+        "a changed program was not driven",
+    ),
+    Rule(
+        "bit-identical",
+        "PASS",
+        lambda e, _: e.spans.same_bits and not e.unreplayed and not e.logits.differing,
+        "every span is A's to the bit, every logit has A's value",
+    ),
+    Rule(
+        "value-identical",
+        "PASS",
+        lambda e, _: e.spans.same_values and not e.unreplayed and not e.logits.differing,
+        "every span and every logit has A's value",
+    ),
+    Rule(
+        "logit evidence",
+        "PASS",
+        _within,
+        "spans and logits are within their bounds, flips are ties",
+    ),
+    Rule("within noise", "PASS", _within_noise, "B is no farther from A than A is from itself"),
+    Rule("undecided", "INCONCLUSIVE", lambda *_: True, "no rule accepts or refuses the swap"),
+)
+"""In order of precedence."""
+
+
+def judge(evidence: Evidence, bounds: Bounds) -> Verdict:
+    """The verdict of the first rule that holds."""
+    rule = next(rule for rule in RULES if rule.holds(evidence, bounds))
+    return Verdict(rule.word, rule.name, rule.reason)

@@ -1,0 +1,28 @@
+import pytest
+import torch
+
+from letters import write_tokenizer
+from packages import compiled
+from tiny_models import write_tiny
+
+
+@pytest.fixture(scope="session")
+def swap_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("swap-cache")
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory, swap_cache):
+    """A llama whose norms have a weight of zero, so that zeros of both signs occur."""
+    folder = tmp_path_factory.mktemp("swap")
+    model = write_tiny("llama", folder / "checkpoint")
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "layernorm" in name:
+                weight[3] = 0.0
+    model.save_pretrained(folder / "checkpoint")
+    write_tokenizer(folder / "checkpoint")
+    checkpoint = str(folder / "checkpoint")
+    return compiled(
+        checkpoint, folder / "package", swap_cache, numerics="precise", sequences=3
+    ).path

@@ -1,0 +1,121 @@
+"""Kernels edited in ways whose effect is known: each swap is judged right."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bedstone.cli.app import app
+from bedstone.prove.swap.swap import Proof, Settings, prove_swap
+from bedstone.prove.swap.verdict import Bounds
+from bedstone.runtime.load import read_package
+from swaps import Edit, rebuilt
+
+STORE = "vf_store_n(y + i, bs_normed(x, w, norm, factor, i, n), n);"
+NORMED = "return vf_load_n(x + i, n) * factor * (offset + vf_load_n(w + i, n));"
+ROW = "    if (out.q.codes) bs_quantize_row("
+SEEN = "q->last = a->position[row]"
+
+
+def norm(new: str) -> tuple[str, Edit]:
+    return "norm", ("norm.h", NORMED, new)
+
+
+def row(code: str) -> tuple[str, Edit]:
+    return "norm", ("norm.c", ROW, f"    {code}\n{ROW}")
+
+
+EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
+    "no-op rebuild": (
+        "PASS",
+        "bit-identical",
+        row('static const char mark[] __attribute__((used)) = "built again"; BS_UNUSED(mark);'),
+    ),
+    "signed zero": (
+        "PASS",
+        "value-identical",
+        norm("return vf_load_n(x + i, n) * factor * (offset + vf_load_n(w + i, n)) + 0.0f;"),
+    ),
+    "one rounding": (
+        "PASS",
+        "logit evidence",
+        norm("return vf_load_n(x + i, n) * (factor * (offset + vf_load_n(w + i, n)));"),
+    ),
+    "five percent": (
+        "FAIL",
+        "drift",
+        norm("return vf_load_n(x + i, n) * factor * (offset + vf_load_n(w + i, n)) * 1.05f;"),
+    ),
+    "not a number": (
+        "FAIL",
+        "not finite",
+        row('if (x[0] > 1.5f) y[0] = __builtin_nanf("");'),
+    ),
+    "outside the write set": ("FAIL", "outside", row("if (!row) y[70 * width] = 1.0f;")),
+    "page edge": (
+        "FAIL",
+        "drift",
+        ("attention", ("attention.h", SEEN, f"{SEEN} - (a->position[row] % 32 == 31)")),
+    ),
+    "stale read": (
+        "FAIL",
+        "not finite",
+        (
+            "norm",
+            (
+                "norm.h",
+                STORE,
+                "vf old = vf_load_n(y + i, n); "
+                + STORE.replace("factor, i, n), n", "factor, i, n) + 0.0f * old, n"),
+            ),
+        ),
+    ),
+    "not repeatable": (
+        "INCONCLUSIVE",
+        "restless",
+        row("static int calls; if (!(__atomic_fetch_add(&calls, 1, 5) % 7)) y[0] *= 1.00001f;"),
+    ),
+    "other picks": (
+        "FAIL",
+        "picks",
+        (
+            "argmax",
+            ("argmax.c", "    return found;\n}", "    found.index ^= 1;\n    return found;\n}"),
+        ),
+    ),
+}
+
+
+def judged(package: Path, other: Path, cache: Path) -> Proof:
+    settings = Settings(Bounds(), cache)
+    return prove_swap(read_package(package), read_package(other), settings, lambda _: None)
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_an_edited_kernel_is_judged(name, package, swap_cache, tmp_path):
+    word, rule, (module, edit) = EDITS[name]
+    proof = judged(package, rebuilt(package, tmp_path / "b", module, edit), swap_cache)
+    assert (proof.verdict.word, proof.verdict.rule) == (word, rule), proof.evidence
+    assert proof.evidence.steady
+
+
+def test_the_command_tells_keeps_and_shows_a_proof(package, swap_cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(swap_cache))
+    _, _, (module, edit) = EDITS["five percent"]
+    other, kept = rebuilt(package, tmp_path / "b", module, edit), tmp_path / "proof.json"
+    swapped = CliRunner().invoke(
+        app, ["prove", "swap", str(package), str(other), "--out", str(kept)]
+    )
+    lines = swapped.stdout.splitlines()
+    assert (swapped.exit_code, lines[-1].split(":")[:2]) == (1, ["FAIL", " drift"])
+    worst = next(line for line in lines if line.startswith("replay: "))
+    assert "norm(rows=" in worst
+    shown = CliRunner().invoke(app, ["prove", "show", str(kept)])
+    assert (shown.exit_code, shown.stdout) == (1, swapped.stdout)
+    assert json.loads(kept.read_text())["verdict"]["rule"] == "drift"
+
+
+def test_a_package_against_itself_has_nothing_to_test(package, swap_cache):
+    proof = judged(package, package, swap_cache)
+    assert (proof.verdict.word, proof.verdict.rule) == ("PASS", "identical")

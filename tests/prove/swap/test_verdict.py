@@ -1,0 +1,67 @@
+from dataclasses import replace
+
+import pytest
+
+from bedstone.prove.swap.measure import Distance, LogitDistance
+from bedstone.prove.swap.verdict import RULES, Bounds, Evidence, Spans, judge
+
+GOOD = Evidence(logits=LogitDistance(rows=9), floor=LogitDistance(rows=9), compared=3)
+NOISY = replace(GOOD, floor=LogitDistance(rows=9, differing=9, kl=0.1, flips=2))
+
+
+def with_spans(evidence: Evidence, **floats) -> Evidence:
+    return replace(evidence, spans=Spans(floats=Distance(elements=9, **floats)))
+
+
+def with_logits(evidence: Evidence, **changes) -> Evidence:
+    return replace(evidence, logits=LogitDistance(rows=9, **changes))
+
+
+NEAR = with_spans(GOOD, bits=4, values=4, relative=1e-6)
+
+CASES = {
+    "identical": [Evidence(identical=True)],
+    "apart": [Evidence(apart=1)],
+    "outside": [replace(GOOD, spans=Spans(outside=1)), replace(GOOD, weights=True)],
+    "not finite": [with_spans(GOOD, broken=1), with_logits(GOOD, broken=1)],
+    "restless": [replace(GOOD, restless=1)],
+    "stale": [replace(GOOD, stale=1)],
+    "picks": [replace(GOOD, spans=Spans(picks=1))],
+    "drift": [with_spans(GOOD, values=1, relative=0.006), with_spans(GOOD, values=1, peak=0.2)],
+    "flip": [with_logits(NEAR, differing=1, kl=0.02, flips=1, beyond=1)],
+    "undriven": [replace(GOOD, undriven=("p",)), replace(GOOD, compared=0)],
+    "bit-identical": [GOOD],
+    "value-identical": [with_spans(GOOD, bits=2)],
+    "logit evidence": [
+        NEAR,
+        with_logits(NEAR, differing=5, kl=0.009),
+        with_logits(NEAR, differing=5, flips=1, margin=0.04),
+        replace(GOOD, unreplayed=1),
+    ],
+    "within noise": [with_logits(NOISY, differing=9, kl=0.09, flips=2, margin=1.0, beyond=2)],
+    "undecided": [
+        with_logits(NEAR, differing=5, kl=0.011),
+        with_logits(NEAR, differing=5, flips=1, margin=0.06),
+        with_logits(NEAR, blind=1),
+        replace(NEAR, logits=LogitDistance()),
+        with_logits(NOISY, differing=9, kl=0.11),
+        replace(NEAR, spans=Spans(floats=Distance(elements=9), integers=Distance(9, 1, 1))),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("rule", "evidence"), [(rule, each) for rule, cases in CASES.items() for each in cases]
+)
+def test_a_rule_decides(rule, evidence):
+    assert judge(evidence, Bounds()).rule == rule
+
+
+def test_every_rule_has_a_case():
+    assert set(CASES) == {rule.name for rule in RULES}
+
+
+def test_noise_of_a_excuses_as_much_in_b():
+    noise = Spans(floats=Distance(elements=9, relative=0.2, peak=0.5))
+    evidence = replace(with_spans(NOISY, values=9, relative=0.1, peak=0.4), noise=noise)
+    assert judge(evidence, Bounds()).word == "PASS"
