@@ -42,6 +42,7 @@ def timed(*arguments):
     return json.loads(ended.out)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize("config", ["toy", "recurrent", "latent"])
 def test_a_config_is_timed_over_the_whole_grid(config, tmp_path):
@@ -176,6 +177,15 @@ def test_what_cannot_be_timed_is_said_in_a_line(arguments, words):
     assert ended.code == CallerError.exit_code
     assert words in ended.err
     assert ended.err.count("\n") == 1
+
+
+def test_a_picture_that_cannot_be_written_is_said(package, tmp_path):
+    nowhere = tmp_path / "none" / "roof.svg"
+    ended = bedstone(
+        "bench", package().path, "--context", "16", "--repeats", "1", "--plot", nowhere
+    )
+    assert ended.code == CallerError.exit_code
+    assert f"`{nowhere}` cannot be written" in ended.err
 
 
 def test_a_table_is_printed_for_a_person(package):

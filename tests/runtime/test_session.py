@@ -95,6 +95,26 @@ def test_only_bytes_of_a_state_are_cleared(session, offset, nbytes):
         session.clear("kv", offset, nbytes)
 
 
+def test_bytes_of_a_state_are_what_a_caller_fills_them_with(toy, cache):
+    with load(toy, cache=cache, threads=1) as session:
+        before = session.region("kv")
+        given = np.arange(1, 9, dtype=np.uint8)
+        session.fill("kv", 16, given)
+        after = session.region("kv")
+        assert np.array_equal(after[16:24], given)
+        assert np.array_equal(np.delete(after, range(16, 24)), np.delete(before, range(16, 24)))
+        session.fill("kv", 0, np.arange(16, dtype=np.uint8)[::2])
+        assert session.region("kv")[:8].tolist() == [*range(0, 16, 2)]
+
+
+@pytest.mark.parametrize(("offset", "nbytes"), [(-1, 4), (0, 321), (300, 30)])
+def test_only_bytes_of_a_state_are_filled(session, offset, nbytes):
+    with pytest.raises(CallerError, match="state `kv` has 320 bytes"):
+        session.fill("kv", offset, np.zeros(nbytes, np.uint8))
+    with pytest.raises(CallerError, match="no state `next`"):
+        session.fill("next", 0, np.zeros(1, np.uint8))
+
+
 def test_no_program_of_that_name(session):
     with pytest.raises(
         CallerError, match="no program `go`; there are `chained`, `decode`, `prefill`"
@@ -117,6 +137,7 @@ def test_a_closed_session_says_so(toy, cache):
         lambda: session.write("token", ints(1)),
         lambda: session.region("kv"),
         lambda: session.clear("kv", 0, 8),
+        lambda: session.fill("kv", 0, np.zeros(8, np.uint8)),
     ):
         with pytest.raises(CallerError, match="the session is closed"):
             use()
