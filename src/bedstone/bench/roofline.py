@@ -138,7 +138,7 @@ def _titles(record: Record) -> Iterator[str]:
         name = f"{ran.model} · {ran.checkpoint.rpartition('/')[2]} · {ran.target} {ran.numerics}"
         yield _text(_LEFT + 360 * at, 42, name, "start", _COLOURS[at % len(_COLOURS)])
     yield _text(_WIDTH / 2, _HEIGHT - 14, "operations a byte", "middle")
-    yield _text(_LEFT - 8, _TOP - 8, "op/s", "end")
+    yield _text(_LEFT - 8, _TOP - 14, "op/s", "end")
 
 
 def _scaled(rate: float) -> str:
