@@ -10,6 +10,7 @@ compiled and used.
 
 import ctypes
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -67,7 +68,10 @@ class Reference:
 def drawn(
     buffer: Buffer, session: Session, rng: np.random.Generator
 ) -> "np.ndarray[tuple[int, ...], np.dtype[np.generic]]":
-    """Values for an input within its domain; small ones where it declares none."""
+    """Values for an input within its domain; small ones where it declares none.
+
+    No two are alike where there are enough: rows of one step that go to one place would race.
+    """
     manifest = session.manifest
     upper = upper_bounds(manifest)
     shape = extents(buffer.shape, upper)
@@ -79,7 +83,8 @@ def drawn(
         limits = limits_of(buffer.domain, manifest, session.capacity, upper)
         low = int(limits.low or 0)
         high = int(limits.high if limits.high is not None else low + 3)
-    values = rng.integers(low, high, shape, endpoint=True)
+    span, count = high - low + 1, math.prod(shape)
+    values = low + rng.choice(span, count, replace=count > span).reshape(shape)
     return (np.sort(values) if buffer.domain and buffer.domain.monotone else values).astype(dtype)
 
 
