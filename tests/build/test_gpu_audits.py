@@ -6,33 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from bedstone.build.kernels import audit_sources, catalogs, compile_modules, modules_of
-from bedstone.library.kernel import Kernel
+from bedstone.build.kernels import audit_sources, compile_modules, modules_of
 from bedstone.target.audit import Built, Finding, failures
 from bedstone.target.blob import Blob
 from bedstone.target.hardware import read_sets
 from bedstone.target.records import KERNELS
 from bedstone.target.sources import read_sources
 from bedstone.target.tree import check_tree
+from gpu_sets import GPU_SETS, as_if_built, kernels_of
 
-SETS = read_sets()
-GPU_SETS = [name for name, each in SETS.items() if each.vendor == "nvidia"]
 LOST = "argmax"
 
 each_gpu = pytest.mark.parametrize("name", GPU_SETS)
-
-
-def kernels_of(name: str) -> list[Kernel]:
-    return [k for held in catalogs(SETS[name]) for k in held.kernels.values()]
-
-
-def as_if_built(name: str) -> dict[str, Blob]:
-    """The modules of a set as they are when every source holds what the library says."""
-    entries: dict[str, dict[str, str | None]] = {}
-    for kernel in kernels_of(name):
-        entries.setdefault(kernel.module, {})[kernel.entry] = None
-    arch = SETS[name].arch
-    return {label: Blob(label, "cubin", arch, "0" * 64, e) for label, e in entries.items()}
 
 
 def without(blobs: dict[str, Blob], entry: str, instead: str | None = None) -> dict[str, Blob]:

@@ -18,18 +18,15 @@ from bedstone.errors import KernelError
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Extent, Kernel, KernelSet
 from bedstone.spec.manifest import Impl, KernelLaunch, Manifest, Op
-from bedstone.spec.param import param_bytes
 from bedstone.target.audit import Built, Finding, failures
 from bedstone.target.blob import Blob
-from bedstone.target.cubin import spelled_sizes
 from bedstone.target.hardware import read_sets
 from bedstone.target.records import KERNELS
 from bedstone.target.sources import read_sources
 from bedstone.target.tree import check_tree
+from gpu_sets import GPU_SETS, SETS
 from kernel_trees import MODULES, session_cache, write_tree
 
-SETS = read_sets()
-GPU_SETS = [name for name, each in SETS.items() if each.vendor == "nvidia"]
 ROWS = [kernel for kernel in cpu_kernels().kernels.values() if kernel.source == "rows.c"]
 
 
@@ -68,22 +65,6 @@ def test_every_cpu_set_builds_and_passes_for_every_model_and_form(name: str, cac
             assert status["found"] > 100
         blobs = found.compiled.built.blobs.values()
         assert frozenset[str]().union(*(b.needs for b in blobs)) == SETS[name].features
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GPU_SETS)
-def test_modules_of_a_gpu_set_state_what_the_library_does(name: str, cache: Path) -> None:
-    """Some of each kind: all of them take a compiler several minutes, as `target audit` does."""
-    sources = read_sources(SETS[name])
-    wanted = {"rows", "elementwise", "argmax", "embed-q6_k", "delta", "rows-bf16cache"}
-    kernels = [k for held in catalogs(SETS[name]) for k in held.kernels.values()]
-    modules = {label: k for label, k in modules_of(kernels).items() if label in wanted}
-    assert modules.keys() == wanted
-    compiled = compile_modules(sources, modules, cache)
-    for kernel in kernels:
-        if kernel.module in wanted:
-            sizes = spelled_sizes(param_bytes(param.type) for param in kernel.params)
-            assert compiled.built.blobs[kernel.module].entries[kernel.entry] == sizes
 
 
 @pytest.mark.parametrize("name", ["cpu-generic", *GPU_SETS])

@@ -1,0 +1,71 @@
+"""CUDA sources compiled for each set, as a sample, and held to what the library states of them."""
+
+from pathlib import Path
+
+import pytest
+
+from bedstone.build.kernels import audit_sources, compile_modules
+from bedstone.library.kernel import Kernel
+from bedstone.target.audit import Built, failures
+from bedstone.target.sources import read_sources
+from gpu_sets import FAMILIES, GPU_SETS, SETS, SOURCES, WHOLE, as_if_built, kernels_of, sample
+from kernel_trees import MODULES, session_cache
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return session_cache(tmp_path_factory) / MODULES
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GPU_SETS)
+def test_a_sample_of_each_set_builds_and_the_whole_passes_its_audit(name: str, cache: Path) -> None:
+    sources = read_sources(SETS[name])
+    modules = sample(sources)
+    compiled = compile_modules(sources, modules, cache)
+    built = compiled.built
+    assert built.blobs.keys() == modules.keys()
+    for label, blob in built.blobs.items():
+        assert (blob.form, blob.arch) == ("cubin", SETS[name].arch), label
+        stated = {kernel.entry for kernel in kernels_of(name) if kernel.module == label}
+        assert blob.entries.keys() >= stated, label
+    whole = Built(as_if_built(name) | dict(built.blobs), built.hidden)
+    assert failures(audit_sources(sources, whole)) == []
+
+
+def test_every_source_there_is_is_compiled_for_one_set() -> None:
+    sources = read_sources(SETS[WHOLE])
+    units = [
+        unit
+        for kernel in sample(sources).values()
+        for unit in (
+            sources.unit(kernel.source, kernel.defines),
+            sources.hidden_unit(kernel.source, kernel.defines),
+        )
+        if unit is not None
+    ]
+    compiled = {unit.sources[0] for unit in units}
+    assert compiled == {path for layer in sources.layers for path in layer.path.glob("*.cu")}
+    inherited = {path for name in GPU_SETS for path in _sources_of(name)}
+    assert compiled >= inherited
+
+
+def _sources_of(name: str) -> set[Path]:
+    return {p for layer in read_sources(SETS[name]).layers for p in layer.path.glob("*.cu")}
+
+
+@pytest.mark.parametrize("name", GPU_SETS)
+def test_a_sample_is_small_and_the_same_each_time(name: str) -> None:
+    sources = read_sources(SETS[name])
+    chosen = sample(sources)
+    assert list(chosen) == list(sample(sources))
+    held = [kernel.source for kernel in chosen.values()]
+    assert len(set(zip(held, map(_family, chosen.values()), strict=True))) == len(held)
+    if name == WHOLE:
+        assert max(map(held.count, held)) == FAMILIES
+    else:
+        assert len(held) == len(set(held)) == SOURCES
+
+
+def _family(kernel: Kernel) -> str:
+    return kernel.defines.get("BS_ONLY", "")
