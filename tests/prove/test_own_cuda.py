@@ -7,7 +7,7 @@ import pytest
 
 from bedstone.build.lane import target_lane
 from bedstone.library.mathematics import define, family_of
-from bedstone.prove.own.planned import MOST_ROWS_OF_A_GPU, planned_in_every_way, untouched
+from bedstone.prove.own.planned import MOST_ROWS_BY_TILES, planned_in_every_way, untouched
 from bedstone.prove.own.problems import ROUNDED, Written, own_problems
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.trace_set import read_trace_set
@@ -123,9 +123,11 @@ def test_no_kernel_is_left_out(problems, numerics):
 def test_a_variant_solves_what_it_suits(problems):
     for each in problems["quantized"]:
         rows = {w.axes.get("rows", 0) for w in each.workloads}
-        assert max(rows) <= 3 * MOST_ROWS_OF_A_GPU
+        assert max(rows) <= MOST_ROWS_BY_TILES
         if each.kernel.entry == "linear_q_bf16":
             assert ("linear_q_bf16_tall" in each.kernels) == (max(rows) > 64)
+        slots = each.definition.axes.get("slots")
+        assert slots is None or slots.value > max(rows)
 
 
 def test_what_rounds_is_judged_as_such(problems):

@@ -39,25 +39,27 @@ ANY_CPU = "cpu-generic"
 """All CPU sets plan alike: they differ in code, not in contract."""
 
 MOST_ROWS = 37
-MOST_ROWS_OF_A_GPU = 80
-"""Some of its kernels are for more than 64."""
+MOST_ROWS_BY_TILES = 80
+"""The same of a GPU's products, some of which are for more than 64."""
 
 MOST_WEIGHTS = 1 << 19
 """Values of one launch's matrices together, where fewer outputs will do."""
 
 _TILE = 32
-_SMALL: Mapping[str, int] = {
+_SMALL: dict[str, int] = {
     "rows": MOST_ROWS, "row": MOST_ROWS, "count": 1 << 14, "pages_width": 4, "window": 50,
     "capacity": 200,
 }  # fmt: skip
 """The most of sizes that repeat what a kernel does."""
-_SMALL_OF_A_GPU = {**_SMALL, "rows": MOST_ROWS_OF_A_GPU}
 
-_FREE: Mapping[str, int] = {
+_FREE: dict[str, int] = {
     "slots": 41, "vocab": 97, "stored": MOST_ROWS, "capacity": 64, "lines": SEQUENCES + 2,
     "length": 2 * MOST_ROWS, "page": PAGE, "pages_width": 4,
 }  # fmt: skip
 """Axes that are no parameters: rows of tables, positions of a rotation, lines of a state."""
+
+_ROWS_BY_TILES = {"rows": MOST_ROWS_BY_TILES}
+_SLOTS_BY_TILES = {"slots": MOST_ROWS_BY_TILES + 4}
 
 _OUTPUTS = ("n", "n0", "n1", "n2", "n3", "sn")
 
@@ -115,8 +117,9 @@ def shallow(shape: ShapeCheckpoint) -> ShapeCheckpoint:
 def scaled(call: Called, kernel: Kernel) -> Called:
     """The same call with less of what only repeats: rows, outputs, matrices, positions."""
     numbers = dict(call.numbers)
-    free = {n: v for n, v in _FREE.items() if n not in numbers}
-    most = _SMALL if kernel.block == ONE_THREAD else _SMALL_OF_A_GPU
+    by_tiles = kernel.block != ONE_THREAD and format_of(kernel) is not None
+    most, axes = (_SMALL | _ROWS_BY_TILES, _FREE | _SLOTS_BY_TILES) if by_tiles else (_SMALL, _FREE)
+    free = {n: v for n, v in axes.items() if n not in numbers}
     small = {n: min(v, most.get(n, v)) for n, v in numbers.items()}
     small["stack"] = int(small.get("chosen", 1)) + 3
     if any(p.name in ("w", "w0", "wg") for p in kernel.params):

@@ -20,8 +20,8 @@ _NAMES = UUID("6d1a4f0e-64c2-5b0f-9d0c-2a8f3c1f7b11")
 CODES = Tolerance(steps=2)
 """Of outputs that are quantized: where a value lies between two codes, a rounding decides."""
 
-ROUNDED = Tolerance(rtol=2e-2)
-"""Where codes or tables are bfloat16, matrices, queries and weights of keys may be rounded too."""
+ROUNDED = Tolerance(rtol=5e-2)
+"""Where codes or tables are bfloat16 a kernel may round what it multiplies, even to eight bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""CUDA kernels against their Definitions: the reference in float64, its own inputs, its judge."""
+
+import re
+from functools import partial
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from bedstone.library.mathematics import define, family_of
+from bedstone.prove.inputs.workload import Inputs
+from bedstone.prove.judge import judge
+from bedstone.prove.own.problems import tolerance_of
+from bedstone.prove.reference import Reference
+from bedstone.spec.manifest import ScalarParam
+from bedstone.spec.workload import Workload
+from bedstone.target.hardware import read_sets
+from bedstone.target.nvrtc import compile_cubins, find_nvrtc
+from bedstone.target.sources import read_sources
+from kernels.gpu_library import GpuLibrary
+
+
+@pytest.fixture(scope="module", params=["f32", "bf16"])
+def library(request, tmp_path_factory):
+    made = GpuLibrary("hopper", tmp_path_factory.mktemp("own"), request.param)
+    compile_all(made, {name for name, _, _ in every_case(made.kernels)})
+    return made
+
+
+def compile_all(library, names):
+    """Compile what is tried side by side, and nothing else of the same sources."""
+    sources, kernels = read_sources(read_sets()[library.hardware]), library.kernels.kernels
+    modules = {kernels[name].module: kernels[name] for name in names}
+    units = [sources.unit(k.source, k.defines) for k in modules.values()]
+    arch = read_sets()[library.hardware].arch
+    compile_cubins(units, arch, cache=library.cache, nvrtc=find_nvrtc())
+    library.compiled = True
+
+
+def array(tensor):
+    """A tensor as the harness takes it, in memory of its own."""
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.uint16).numpy().view(ml_dtypes.bfloat16).copy()
+    return tensor.numpy().copy()
+
+
+def tensor(found):
+    if found.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(found.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(found)
+
+
+def poisoned(expected):
+    raw = np.full(expected.nelement() * expected.element_size(), 0xFF, np.uint8)
+    return raw.view(array(expected).dtype).reshape(expected.shape)
+
+
+def every_case(kernels):
+    """Every kernel with its entry, at sizes that it is for."""
+    for entry in kernels.kernels.keys() - {
+        n for rows in kernels.variants.values() for n, _ in rows
+    }:
+        sizes = {**family_of(entry).defaults, **family_of(entry).sizes}
+        yield entry, entry, sizes
+        for name, suits in kernels.variants.get(entry, ()):
+            own = sizes | suiting(name.removeprefix(entry), sizes)
+            if suits(own, kernels.cache):
+                yield name, entry, own
+
+
+def suiting(suffix, sizes):
+    """Other sizes that the kernel of such a suffix is for."""
+    if suffix == "_tall":
+        return {"rows": 80, "slots": 84}
+    depth = re.match(r"_([dm])(\d+)", suffix)
+    if depth is None:
+        return {}
+    width, rows = int(depth[2]), 12 if depth[1] == "m" else 5
+    gate = {"gate_row": 4 * width + 8, "gate_unit": width + 2, "gate_width": width}
+    return {"rows": rows, "dk": width, "dv": width} | (gate if "gate_row" in sizes else {})
+
+
+def wrong(library, name, base, sizes):
+    """Why a kernel is not right; an empty list where it is."""
+    kernel = library.kernels.kernels[name]
+    of = define(kernel, sizes, base)
+    on = Workload({axis: sizes[axis] for axis in of.var_axes}, {}, "w")
+    inputs = Inputs(of, on)
+    given = inputs.trial(0, 0)
+    expected = Reference(of).run(given, inputs.values, 0)
+    args = {n: array(v) for n, v in given.items()}
+    args |= {n: poisoned(v) for n, v in expected.items() if n not in args}
+    for param in kernel.params:
+        if isinstance(param.type, ScalarParam):
+            args[param.name] = sizes[param.name]
+    library.call(name, **args)
+    judged = partial(judge, tolerance=tolerance_of(kernel, of))
+    metrics = {n: judged(tensor(args[n]), v, of.outputs[n].dtype) for n, v in expected.items()}
+    return [(name, n, m) for n, m in metrics.items() if not m.fits]
+
+
+@pytest.mark.slow
+def test_every_kernel_passes_against_its_definition(library):
+    every = list(every_case(library.kernels))
+    assert len(every) > 600
+    failed = [each for case in every for each in wrong(library, *case)]
+    assert failed == []
+
+
+def test_a_kernel_against_another_definition_fails(library):
+    (case,) = [c for c in every_case(library.kernels) if c[0] == "add"]
+    assert wrong(library, *case) == []
+    assert wrong(library, "mul", "add", case[2])
