@@ -66,7 +66,7 @@ def test_every_source_is_there(held: KernelSet) -> None:
 def test_tables_decide_a_define_and_nothing_else() -> None:
     floats, halves = cuda_kernels("f32"), cuda_kernels("bf16")
     assert (floats.cache, halves.cache) == ("f32", "bf16")
-    assert floats.kernels.keys() == halves.kernels.keys()
+    assert floats.kernels.keys() <= halves.kernels.keys()
     touching = 0
     for name, kernel in floats.kernels.items():
         other = halves.kernels[name]
