@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from bedstone.build.lane import target_lane
+from bedstone.library.catalog import cpu_kernels
+from bedstone.library.mathematics import define, family_of
 from bedstone.prove.inputs.sizes import propose_sizes
 from bedstone.prove.inputs.workload import Inputs
+from bedstone.prove.own.planned import untouched
+from bedstone.prove.own.problems import Written, own_problems
 from bedstone.prove.reference import Reference
 from bedstone.prove.tensors import as_bytes
 from bedstone.prove.trace_set import (
@@ -26,6 +31,8 @@ from bedstone.spec.dialect.parse_definition import parse_definition
 from bedstone.spec.dialect.trace import emit_trace
 from bedstone.spec.trace import Trace
 from bedstone.spec.workload import Workload
+from bedstone.target.hardware import read_sets
+from bedstone.target.sources import read_sources
 from definitions import definition, solution, workload
 from prove.outcomes import failed, passed
 
@@ -95,6 +102,13 @@ def test_upstreams_own_workloads_give_inputs_that_satisfy_every_constraint(data_
 
 # --- their reader and ours ---------------------------------------------------------------------
 
+OWN = ("norm", "norm_q", "linear_f32", "linear_q_bf16", "rope_parts_n_p", "silu", "topk_b")
+"""What has no bytes, nothing in place, no size that is a number or computed of a Workload's."""
+
+SETS = read_sets()
+SHARED = define(cpu_kernels().kernels["norm"], family_of("norm").sizes).name
+"""What rounds nothing is one Definition on every device."""
+
 READER = """
 import json, sys, types
 package = types.ModuleType("flashinfer_bench")
@@ -152,6 +166,45 @@ def test_flashinfer_bench_reads_what_we_write_and_we_read_what_it_writes(upstrea
     assert [trace.evaluation.outcome for trace in again.every_trace()][:2] == [
         e.outcome for e in outcomes[:2]
     ]
+
+
+OWN_READER = """
+import json, sys, types
+package = types.ModuleType("flashinfer_bench")
+package.__path__ = [sys.argv[1] + "/flashinfer_bench"]
+sys.modules["flashinfer_bench"] = package
+from flashinfer_bench.data import TraceSet
+found = TraceSet.from_path(sys.argv[2])
+print(json.dumps({
+    "solutions": {n: sorted(s.name for s in each) for n, each in found.solutions.items()},
+    "languages": sorted({s.spec.language.value for g in found.solutions.values() for s in g}),
+    "workloads": {n: len(each) for n, each in found.workloads.items()},
+}))
+"""
+
+
+@pytest.mark.slow
+def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
+    ours, expected, written = tmp_path / "set", {}, Written()
+    for target in ("cpu-generic", "hopper"):
+        kernels, sources = target_lane(target, "quantized").kernels, read_sources(SETS[target])
+        calls = [c for c in untouched((), kernels) if c.entry in OWN]
+        for problem in own_problems(calls, kernels):
+            written.add(ours, problem, [sources])
+            names = [solution.name for solution in problem.solutions([sources])]
+            expected.setdefault(problem.definition.name, []).extend(names)
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_READER, str(upstream), str(ours)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["solutions"] == {name: sorted(each) for name, each in expected.items()}
+    assert found["languages"] == ["cpp", "cuda"]
+    assert found["workloads"] == dict.fromkeys(expected, 1)
+    assert sorted(expected[SHARED]) == ["norm.cpu-generic", "norm.hopper"]
 
 
 # --- their tests through a shim ----------------------------------------------------------------

@@ -21,6 +21,7 @@ from bedstone.library.mathematics.operands import (
 )
 from bedstone.library.mathematics.pieces import pieces_for
 from bedstone.library.mathematics.recurrent import RECURRENT
+from bedstone.spec import formula
 from bedstone.spec.definition import (
     Axis,
     ConstAxis,
@@ -114,7 +115,15 @@ def axis_name(text: str) -> str:
 def _axes(texts: Mapping[str, None], consts: Sizes, told: set[str]) -> dict[str, Axis]:
     axes: dict[str, Axis] = {name: VarAxis() for name in sorted(told)}
     axes |= {n: ConstAxis(v) for n, v in consts.items() if isinstance(v, int) and v >= 0}
-    return axes | {axis_name(t): ExprAxis(t) for t in texts if axis_name(t) != t}
+    computed = [text for text in texts if axis_name(text) != text]
+    return axes | {axis_name(text): _computed(text, consts) for text in computed}
+
+
+def _computed(text: str, consts: Sizes) -> Axis:
+    """A constant where everything in it is one: FlashInfer-Bench has no computed axes."""
+    sizes = {name: value for name, value in consts.items() if isinstance(value, int)}
+    known = sizes.keys() >= set(_names(text))
+    return ConstAxis(formula.size(text, sizes)) if known else ExprAxis(text)
 
 
 def _spec(tensor: Operand) -> TensorSpec:
