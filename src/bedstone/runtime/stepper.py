@@ -58,14 +58,15 @@ class Stepper:
         if count:
             self._device.replay(capture.part(first[start], count), 1, ()).wait()
 
-    def read(self, region: Region) -> NDArray[np.uint8]:
-        """A copy of a region's bytes."""
+    def read(self, region: Region, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
+        """A copy of bytes [start, stop) of a region, by default of all."""
         memory = self.regions[region]
-        return self._device.read(memory.address, memory.nbytes)
+        end = memory.nbytes if stop is None else min(stop, memory.nbytes)
+        return self._device.read(memory.address + start, end - start)
 
-    def write(self, region: Region, data: NDArray[np.uint8]) -> None:
-        """Set a region's bytes."""
-        self._device.write(self.regions[region].address, np.ascontiguousarray(data))
+    def write(self, region: Region, data: NDArray[np.uint8], start: int = 0) -> None:
+        """Set a region's bytes from `start` on; they are the caller's to keep inside."""
+        self._device.write(self.regions[region].address + start, np.ascontiguousarray(data))
 
     def between(self) -> bytes:
         """What lies between the regions, where nothing has any business."""

@@ -9,8 +9,8 @@ GOOD = Evidence(logits=LogitDistance(rows=9), floor=LogitDistance(rows=9), compa
 NOISY = replace(GOOD, floor=LogitDistance(rows=9, differing=9, kl=0.1, flips=2))
 
 
-def with_spans(evidence: Evidence, **floats) -> Evidence:
-    return replace(evidence, spans=Spans(floats=Distance(elements=9, **floats)))
+def with_spans(evidence: Evidence, **numbers) -> Evidence:
+    return replace(evidence, spans=Spans(numbers=Distance(elements=9, **numbers)))
 
 
 def with_logits(evidence: Evidence, **changes) -> Evidence:
@@ -35,17 +35,16 @@ CASES = {
     "logit evidence": [
         NEAR,
         with_logits(NEAR, differing=5, kl=0.009),
-        with_logits(NEAR, differing=5, flips=1, margin=0.04),
+        with_logits(NEAR, differing=5, kl=0.009, flips=1, margin=0.1),
         replace(GOOD, unreplayed=1),
     ],
     "within noise": [with_logits(NOISY, differing=9, kl=0.09, flips=2, margin=1.0, beyond=2)],
     "undecided": [
         with_logits(NEAR, differing=5, kl=0.011),
-        with_logits(NEAR, differing=5, flips=1, margin=0.06),
         with_logits(NEAR, blind=1),
         replace(NEAR, logits=LogitDistance()),
         with_logits(NOISY, differing=9, kl=0.11),
-        replace(NEAR, spans=Spans(floats=Distance(elements=9), integers=Distance(9, 1, 1))),
+        replace(NEAR, spans=Spans(numbers=Distance(elements=9), exact=Distance(9, 1, 1))),
     ],
 }
 
@@ -61,7 +60,16 @@ def test_every_rule_has_a_case():
     assert set(CASES) == {rule.name for rule in RULES}
 
 
+def test_what_other_last_bits_do_to_a_is_allowed_threefold():
+    sway = LogitDistance(rows=9, differing=9, kl=0.03, flips=1)
+    far = with_logits(replace(NEAR, sway=sway), differing=9, kl=0.089, flips=2)
+    assert judge(far, Bounds()).rule == "logit evidence"
+    assert judge(replace(far, sway=LogitDistance(rows=9)), Bounds()).rule == "undecided"
+    beyond = with_logits(replace(NEAR, sway=sway), differing=9, kl=0.091)
+    assert judge(beyond, Bounds()).rule == "undecided"
+
+
 def test_noise_of_a_excuses_as_much_in_b():
-    noise = Spans(floats=Distance(elements=9, relative=0.2, peak=0.5))
+    noise = Spans(numbers=Distance(elements=9, relative=0.2, peak=0.5))
     evidence = replace(with_spans(NOISY, values=9, relative=0.1, peak=0.4), noise=noise)
     assert judge(evidence, Bounds()).word == "PASS"

@@ -59,7 +59,8 @@ class Shadow:
 
 def blocked(data: Bytes) -> Bytes:
     """Bytes [n] as blocks, the last one padded with zeros."""
-    return np.pad(data, (0, -data.size % BLOCK)).reshape(-1, BLOCK)
+    short = -data.size % BLOCK
+    return (np.pad(data, (0, short)) if short else data).reshape(-1, BLOCK)
 
 
 def changed_blocks(before: Bytes, after: Bytes) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from bedstone.prove.swap.diff import Span
 from bedstone.prove.swap.drive import Bytes, Side
 from bedstone.prove.swap.frontier import Place
 from bedstone.prove.swap.measure import Distance, distance, worst
-from bedstone.prove.swap.record import BLOCK, Change, Record, Shadow, Snapshot, blocked
+from bedstone.prove.swap.record import BLOCK, Record, Shadow, Snapshot, blocked, changed_blocks
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.lower import Region
 from bedstone.spec.dtype import DType
@@ -23,15 +23,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SpanResult:
-    """A span of a turn: floats and integers against A's, bytes written where A writes none.
+    """A span of a turn: what B wrote against A's, and bytes written where A writes none.
 
-    `strays` names the regions of those.
+    `numbers` are floats, and codes of them, `exact` integers that others act on; `strays`
+    names the regions written outside.
     """
 
     span: Span
     turn: int
-    floats: Distance
-    integers: Distance
+    numbers: Distance
+    exact: Distance
     outside: int
     strays: tuple[str, ...]
 
@@ -43,24 +44,29 @@ def replay(
 
     `shadow` holds zeros, as when the record began.
     """
+    stands: dict[Region, Bytes] = {}
     for snapshot in record.snapshots:
         shadow.put(snapshot.before)
-        _restore(side, shadow)
+        _restore(side, shadow, stands)
         gaps = side.stepper.between()
         stretch = snapshot.span.a if own else snapshot.span.b
         turn = turns[snapshot.turn]
         side.stepper.run(turn.program, stretch.start, stretch.stop, turn.vars)
-        now = {region: side.stepper.read(region) for region in side.stepper.regions}
+        now = stands = {region: side.stepper.read(region) for region in side.stepper.regions}
         shadow.put(snapshot.after)
         outside = sum(x != y for x, y in zip(gaps, side.stepper.between(), strict=True))
         yield _result(side, snapshot, shadow.blocks, now, outside)
 
 
-def _restore(side: Side, shadow: Shadow) -> None:
+def _restore(side: Side, shadow: Shadow, stands: Mapping[Region, Bytes]) -> None:
+    """Make memory what the shadow says; `stands` is what it holds, as far as that is known."""
     for region, memory in side.stepper.regions.items():
         held = shadow.blocks.get(region)
-        if held is not None and len(held) == -(-memory.nbytes // BLOCK):
-            side.stepper.write(region, held.reshape(-1)[: memory.nbytes])
+        if held is None or len(held) != -(-memory.nbytes // BLOCK):
+            continue
+        wanted = held.reshape(-1)[: memory.nbytes]
+        if region not in stands or not np.array_equal(stands[region], wanted):
+            side.stepper.write(region, wanted)
 
 
 def _result(
@@ -70,48 +76,51 @@ def _result(
     found: Mapping[Region, Bytes],
     gaps: int,
 ) -> SpanResult:
-    floats: list[Distance] = []
-    integers: list[Distance] = []
+    numbers: list[Distance] = []
+    exact: list[Distance] = []
     strays: list[str] = ["memory between regions"] if gaps else []
     outside = gaps
     for region, data in found.items():
-        held = expected.get(region)
-        if region.kind == "scratch" or held is None or held.size != blocked(data).size:
+        held, now = expected.get(region), blocked(data)
+        if region.kind == "scratch" or held is None or held.size != now.size:
             continue
-        compared, astray = _masks(snapshot, region, held, blocked(data))
-        beyond = int((held[astray] != blocked(data)[astray]).sum())
+        differs = _marked(changed_blocks(held, now), len(held))
+        if region not in snapshot.after and not differs.any():
+            continue
+        compared, astray = _masks(snapshot, region, len(held), differs)
+        beyond = int((held[astray] != now[astray]).sum())
         outside += beyond
         strays += [str(region)] * bool(beyond)
-        dtype = _dtype(side, region)
         owners = _owners(snapshot.span.a, region, len(held))
         for owner in np.unique(owners[compared]):
             each = compared & (owners == owner)
-            kept, made = held[each].reshape(-1), blocked(data)[each].reshape(-1)
-            (floats if dtype in _FLOATS else integers).append(distance(kept, made, dtype))
+            pair = held[each].reshape(-1), now[each].reshape(-1)
+            (numbers if _measured(side, region) else exact).append(
+                distance(*pair, _dtype(side, region))
+            )
     return SpanResult(
-        snapshot.span, snapshot.turn, worst(floats), worst(integers), outside, tuple(strays)
+        snapshot.span, snapshot.turn, worst(numbers), worst(exact), outside, tuple(strays)
     )
 
 
-def _masks(snapshot: Snapshot, region: Region, held: Bytes, now: Bytes) -> tuple[Mask, Mask]:
-    """Blocks to compare, and those that B changed where it should not have."""
+def _masks(snapshot: Snapshot, region: Region, count: int, differs: Mask) -> tuple[Mask, Mask]:
+    """Of `count` blocks those to compare, and those that B changed where it should not have."""
     span = snapshot.span
-    changed = _changed(snapshot.after, region, len(held))
+    after = snapshot.after.get(region)
+    changed = _marked(after.at if after else np.zeros(0, np.intp), count)
     known = span.a.frontier.writes
-    lives = _owned(span.a, region, len(held), known | span.b.frontier.written)
+    lives = _owned(span.a, region, count, known | span.b.frontier.written)
     compared = changed & lives
-    if held.size <= _SMALL and any(_is(place, region) for place in known):
+    if count * BLOCK <= _SMALL and any(_is(place, region) for place in known):
         # a small result may well be what it was before: all of it counts
-        compared = np.ones(len(held), np.bool_)
-    private = _owned(span.b, region, len(held), span.b.frontier.written - known) & ~lives
-    differs = (held != now).any(axis=1)
+        compared = np.ones(count, np.bool_)
+    private = _owned(span.b, region, count, span.b.frontier.written - known) & ~lives
     return compared, differs & ~compared & ~changed & ~private
 
 
-def _changed(after: Change, region: Region, count: int) -> Mask:
+def _marked(at: NDArray[np.intp], count: int) -> Mask:
     mask = np.zeros(count, np.bool_)
-    if region in after:
-        mask[after[region].at] = True
+    mask[at] = True
     return mask
 
 
@@ -133,6 +142,12 @@ def _places(stretch: Stretch, region: Region) -> list[Place]:
 
 def _is(place: Place, region: Region) -> bool:
     return (place.kind, place.name) == (region.kind, region.name)
+
+
+def _measured(side: Side, region: Region) -> bool:
+    """Whether errors count by their size; integers that others act on, as tokens, are exact."""
+    buffer = side.manifest.buffers.get(region.name) if region.kind == "buffer" else None
+    return buffer is None or buffer.dtype in _FLOATS or buffer.kind == "workspace"
 
 
 def _dtype(side: Side, region: Region) -> DType:

@@ -53,9 +53,9 @@ def _run_lines(proof: Proof) -> Iterator[str]:
     )
     for result in sorted(filter(_speaks, proof.results), key=_badness, reverse=True)[:_FINDINGS]:
         yield f"replay: {_finding(result, proof.turns[result.turn])}"
-    yield f"spans: {len(proof.results)} replayed, {e.unreplayed} not; {_told(e.spans.floats)}"
+    yield f"spans: {len(proof.results)} replayed, {e.unreplayed} not; {_told(e.spans.numbers)}"
     yield f"spans: {e.spans.outside} bytes written outside"
-    yield f"spans: {e.spans.integers.values} of {e.spans.integers.elements} integers differ"
+    yield f"spans: {e.spans.exact.values} of {e.spans.exact.elements} integers differ"
     yield (
         f"logits: {e.logits.rows} rows, {e.logits.differing} differ, KL {e.logits.kl:.3g}, "
         f"{e.logits.flips} flips of margin {e.logits.margin:.3g} at most"
@@ -64,10 +64,15 @@ def _run_lines(proof: Proof) -> Iterator[str]:
 
 
 def _noise_lines(e: Evidence) -> Iterator[str]:
-    yield f"noise: A's spans again: {_told(e.noise.floats)}"
+    if e.noise.numbers.elements:
+        yield f"noise: A's spans again: {_told(e.noise.numbers)}"
     yield (
         f"noise: A's logits again: {e.floor.differing} rows differ, KL {e.floor.kl:.3g}, "
         f"{e.floor.flips} flips"
+    )
+    yield (
+        f"sway: A with other last bits: KL {e.sway.kl:.3g}, {e.sway.flips} flips of margin "
+        f"{e.sway.margin:.3g} at most"
     )
     for name, stale in (("A", e.floor_stale), ("B", e.stale)):
         yield f"poison: {stale} rows of {name} depend on unused memory"
@@ -78,11 +83,11 @@ def _noise_lines(e: Evidence) -> Iterator[str]:
 
 
 def _speaks(result: SpanResult) -> bool:
-    return bool(result.floats.bits or result.integers.bits or result.outside)
+    return bool(result.numbers.bits or result.exact.bits or result.outside)
 
 
 def _badness(result: SpanResult) -> tuple[int, int, float, float]:
-    return (result.outside, result.floats.broken, result.floats.relative, result.floats.peak)
+    return (result.outside, result.numbers.broken, result.numbers.relative, result.numbers.peak)
 
 
 def _finding(result: SpanResult, turn: Turn) -> str:
@@ -90,14 +95,14 @@ def _finding(result: SpanResult, turn: Turn) -> str:
     strays = f"; outside: {', '.join(result.strays)}" if result.strays else ""
     return (
         f"{result.span}, {turn.rows} rows from position {at}, {_ops(result.span)}: "
-        f"{_told(result.floats)}, {result.integers.values} integers differ, "
+        f"{_told(result.numbers)}, {result.exact.values} integers differ, "
         f"{result.outside} bytes outside{strays}"
     )
 
 
 def _told(d: Distance) -> str:
     return (
-        f"{d.bits} of {d.elements} floats differ in bits, {d.values} in value, {d.broken} not "
+        f"{d.bits} of {d.elements} numbers differ in bits, {d.values} in value, {d.broken} not "
         f"finite, error {d.relative:.3g} rms, {d.peak:.3g} peak"
     )
 
@@ -122,8 +127,8 @@ def _span(result: SpanResult) -> dict[str, Any]:
         "a": list(result.span.a.ops),
         "b": list(result.span.b.ops),
         "call": result.turn,
-        "floats": asdict(result.floats),
-        "integers": asdict(result.integers),
+        "numbers": asdict(result.numbers),
+        "exact": asdict(result.exact),
         "outside": result.outside,
         "strays": list(result.strays),
     }

@@ -12,6 +12,7 @@ from bedstone.prove.swap.drive import LARGE, NAN, Outcome, Side, free_run, limit
 from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
 from bedstone.prove.swap.record import Record, Shadow, record
 from bedstone.prove.swap.replay import SpanResult, replay
+from bedstone.prove.swap.sway import sway_run
 from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
 from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
 from bedstone.runtime.load import Parts, load
@@ -44,6 +45,16 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class _OfA:
+    """What A did again: alike, on other poison, with other last bits, and span by span."""
+
+    again: Outcome
+    other: Outcome
+    swayed: Outcome
+    noise: tuple[SpanResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _OfB:
     """What B did: each span from A's memory, and a run of its own, again, and on other poison."""
 
@@ -71,12 +82,19 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
         progress("noise")
         again = free_run(side, turns, NAN, kept.outcome.carries)
         other = free_run(side, turns, LARGE, kept.outcome.carries)
-        noise = tuple(replay(side, turns, kept, Shadow(side.stepper), own=True))
+        rng = np.random.default_rng(settings.seed)
+        swayed = sway_run(side, turns, found, kept.outcome.carries, rng)
+        # where A gives its own logits again, so does each of its spans
+        noise = (
+            tuple(replay(side, turns, kept, Shadow(side.stepper), own=True))
+            if _differing(kept.outcome, again)
+            else ()
+        )
         shadow = Shadow(side.stepper)
     progress("replay")
     with _opened(b, known, bounds, settings) as side:
         of_b = _drive(side, turns, kept, shadow)
-    evidence = _evidence(found, known, kept, (again, other, noise), of_b, settings)
+    evidence = _evidence(found, known, kept, _OfA(again, other, swayed, noise), of_b, settings)
     verdict = judge(evidence, settings.bounds)
     return Proof(found, turns, of_b.results, evidence, verdict, len(kept.snapshots), kept.nbytes)
 
@@ -112,21 +130,23 @@ def _evidence(
     found: Diff,
     known: Protocol,
     kept: Record,
-    of_a: tuple[Outcome, Outcome, tuple[SpanResult, ...]],
+    of_a: _OfA,
     of_b: _OfB,
     settings: Settings,
 ) -> Evidence:
-    again, other, noise = of_a
+    limit = settings.bounds.kl
+    sway = _against(kept.outcome, of_a.swayed, limit)
     first, repeat, moved = of_b.runs
     loading = frozenset((*known.once, *known.derive))
     driven = set(kept.programs)
     changed = {span.program for span in found.spans}
     return Evidence(
         spans=summed(of_b.results),
-        logits=_against(kept.outcome, first, settings.bounds.kl),
-        noise=summed(noise),
-        floor=_against(kept.outcome, again, settings.bounds.kl),
-        floor_stale=_differing(again, other),
+        logits=_against(kept.outcome, first, settings.bounds.widened(sway)),
+        noise=summed(of_a.noise),
+        floor=_against(kept.outcome, of_a.again, limit),
+        sway=sway,
+        floor_stale=_differing(of_a.again, of_a.other),
         stale=_differing(first, moved),
         restless=_differing(first, repeat),
         weights=of_b.weights,
@@ -140,9 +160,9 @@ def summed(results: Iterable[SpanResult]) -> Spans:
     """All spans together."""
     held = list(results)
     return Spans(
-        floats=worst(result.floats for result in held),
-        integers=worst(result.integers for result in held),
-        picks=sum(result.integers.values for result in held if not result.floats.elements),
+        numbers=worst(result.numbers for result in held),
+        exact=worst(result.exact for result in held),
+        picks=sum(result.exact.values for result in held if not result.numbers.elements),
         outside=sum(result.outside for result in held),
     )
 
