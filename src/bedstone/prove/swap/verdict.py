@@ -63,8 +63,8 @@ class Evidence:
 
     Of B against A: `spans`, `logits`; of A against itself: `noise`, `floor`, and with other last
     bits `sway`. `stale` and `floor_stale` are rows of logits that other bytes in unused memory
-    change, `restless` those that differ between two runs of B alike. `undriven` programs changed and did
-    not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
+    change, `restless` those that differ between two runs of B alike. `undriven` programs changed
+    and did not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
     `weights` says that B wrote to its weights.
     """
 
