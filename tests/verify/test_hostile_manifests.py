@@ -33,6 +33,6 @@ def test_many_tensor_maps_of_one_parameter_take_linear_time() -> None:
         ("/ops/embed/impl/launches/0", launch | {"params": [f"bytes<{128 * len(fields)}>"]}),
         ("/ops/embed/impl/launches/0/args", [pack]),
     )
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert {fault.rule for fault in check(parse(text))} == {"A9"}
-    assert time.perf_counter() - begin < 2.0
+    assert time.process_time() - begin < 2.0
