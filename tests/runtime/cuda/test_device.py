@@ -10,7 +10,6 @@ import pytest
 
 from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import CallerError, CapacityError, DeviceError, KernelError, TargetError
-from bedstone.runtime import load as loading
 from bedstone.runtime.cuda import bindings
 from bedstone.runtime.cuda.device import CudaDevice
 from bedstone.runtime.cuda.driver import CudaError, Facts
@@ -53,7 +52,7 @@ PROMPT = [5, 11, 2, 40, 7, 1, 31, 8, 3, 9, 21]
 @pytest.fixture
 def driver(monkeypatch):
     driver = Driver({MODULE: toy_code()})
-    monkeypatch.setattr(loading, "open_driver", lambda _ordinal: driver)
+    monkeypatch.setattr(bindings, "open_driver", lambda _ordinal: driver)
     return driver
 
 
@@ -383,7 +382,7 @@ def blas(monkeypatch):
 
         return CudaDevice(opened, blas)
 
-    monkeypatch.setattr(loading, "CudaDevice", making)
+    monkeypatch.setattr("bedstone.runtime.cuda.device.CudaDevice", making)
     return made
 
 
