@@ -18,7 +18,9 @@ MOST_THREADS = 1024
 MOST_SHARED = 232_448
 FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 
-sets = pytest.mark.parametrize("held", [cuda_kernels("f32"), cuda_kernels("bf16")], ids=["f32", "bf16"])
+sets = pytest.mark.parametrize(
+    "held", [cuda_kernels("f32"), cuda_kernels("bf16")], ids=["f32", "bf16"]
+)
 EVERY = {kernel.entry: kernel for kernel in every_kernel(BF16)}
 
 
