@@ -13,6 +13,16 @@ typedef long long i64;
 // of its blocks a multiprocessor is to hold.
 #define BS_KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 
+// Entries take seconds to compile: BS_ONLY names those, or the family, that a module holds. Without it all
+// that its source has are there. Each source numbers its own, `BS_ID_name`.
+#ifdef BS_ONLY
+#define BS_PASTE_(a, b) a##b
+#define BS_PASTE(a, b) BS_PASTE_(a, b)
+#define BS_WANTED(id) (BS_PASTE(BS_ID_, BS_ONLY) == id)
+#else
+#define BS_WANTED(id) 1
+#endif
+
 #define BS_FULL 0xffffffffu
 
 // bfloat16 and binary16 as bits: conversions are the hardware's, to nearest even.

@@ -63,14 +63,6 @@ static __device__ __forceinline__ void begin(F f) {
 #define BS_ID_attention_flat_split_q 17
 #define BS_ID_attention_flat_split_fq 18
 
-#ifdef BS_ONLY
-#define BS_PASTE_(a, b) a##b
-#define BS_PASTE(a, b) BS_PASTE_(a, b)
-#define BS_WANTED(id) (BS_PASTE(BS_ID_, BS_ONLY) == id)
-#else
-#define BS_WANTED(id) 1
-#endif
-
 #define SCORED(a)      \
     a.scale = scale;   \
     a.window = window; \

@@ -1,6 +1,6 @@
-// Entries of a mixture take seconds to compile: BS_ONLY names the family of which a module holds the
-// entries. Without it all are there.
+// The families of a mixture's entries, of which a module may hold one alone.
 #pragma once
+#include "abi.cuh"
 
 #define BS_ID_xlinear 1
 #define BS_ID_xglu 2
@@ -9,14 +9,6 @@
 #define BS_ID_xdown 5
 #define BS_ID_xdown_s 6
 #define BS_ID_xdown_sg 7
-
-#ifdef BS_ONLY
-#define BS_PASTE_(a, b) a##b
-#define BS_PASTE(a, b) BS_PASTE_(a, b)
-#define BS_WANTED(id) (BS_PASTE(BS_ID_, BS_ONLY) == id)
-#else
-#define BS_WANTED(id) 1
-#endif
 
 #define BS_SPREAD(...) __VA_ARGS__
 #define BS_SIZES int rows, int chosen, int k, int n

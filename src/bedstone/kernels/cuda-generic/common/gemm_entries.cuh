@@ -4,7 +4,7 @@
 #pragma once
 #include "gemm.cuh"
 
-// Each entry takes seconds to compile: BS_ONLY names the one that a module holds. Without it all are there.
+// The entries, of which a module may hold one alone.
 #define BS_ID_linear 1
 #define BS_ID_linear_rows 2
 #define BS_ID_linear_b 3
@@ -24,14 +24,6 @@
 #define BS_ID_glu 17
 #define BS_ID_glu_q 18
 #define BS_ID_glu_fq 19
-
-#ifdef BS_ONLY
-#define BS_PASTE_(a, b) a##b
-#define BS_PASTE(a, b) BS_PASTE_(a, b)
-#define BS_WANTED(id) (BS_PASTE(BS_ID_, BS_ONLY) == id)
-#else
-#define BS_WANTED(id) 1
-#endif
 
 #define BS_SPREAD(...) __VA_ARGS__
 #define BS_ROWS_K int rows, int k

@@ -498,19 +498,12 @@ static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
 
 // --- entries ---------------------------------------------------------------------------------
 
-// BS_ONLY names the family of which a module holds the entries; without it all are there.
+// The families that a module may hold alone.
 #define BS_ID_linear 1
 #define BS_ID_parts2 2
 #define BS_ID_parts3 3
 #define BS_ID_parts4 4
 #define BS_ID_glu 5
-#ifdef BS_ONLY
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define WANTED(id) (PASTE(BS_ID_, BS_ONLY) == id)
-#else
-#define WANTED(id) 1
-#endif
 
 #define ARGS(...) __VA_ARGS__
 
@@ -527,7 +520,7 @@ static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
 #define N2 int n0, int n1
 #define N3 N2, int n2
 
-#if WANTED(1)
+#if BS_WANTED(BS_ID_linear)
 LINEAR(linear_, , 1, ARGS(const u8 *w, float *y), int n, nullptr, nullptr, {w, nullptr, y, n})
 LINEAR(linear_, _b, 1, ARGS(const u8 *w, const float *b, float *y), int n, nullptr, nullptr, {w, b, y, n})
 LINEAR(linear_, _rows, 1, ARGS(const u8 *w, TABLE), int n, table, slot, {w, nullptr, nullptr, n})
@@ -547,7 +540,7 @@ BS_KERNEL(THREADS, 2) BS_ENTRY(linear_, _cap)(const float *x, const u8 *w, float
 }
 #endif
 
-#if WANTED(2)
+#if BS_WANTED(BS_ID_parts2)
 LINEAR(parts2_, , 2, ARGS(W2, float *y0, float *y1), ARGS(N2), nullptr, nullptr,
        {w0, nullptr, y0, n0}, {w1, nullptr, y1, n1})
 LINEAR(parts2_, _b, 2, ARGS(W2, B2, float *y0, float *y1), ARGS(N2), nullptr, nullptr,
@@ -558,7 +551,7 @@ LINEAR(parts2_, _b_rows, 2, ARGS(W2, B2, float *y0, TABLE), ARGS(N2), table, slo
        {w0, b0, y0, n0}, {w1, b1, nullptr, n1})
 #endif
 
-#if WANTED(3)
+#if BS_WANTED(BS_ID_parts3)
 LINEAR(parts3_, , 3, ARGS(W3, float *y0, float *y1, float *y2), ARGS(N3), nullptr, nullptr,
        {w0, nullptr, y0, n0}, {w1, nullptr, y1, n1}, {w2, nullptr, y2, n2})
 LINEAR(parts3_, _b, 3, ARGS(W3, B3, float *y0, float *y1, float *y2), ARGS(N3), nullptr, nullptr,
@@ -569,12 +562,12 @@ LINEAR(parts3_, _b_rows, 3, ARGS(W3, B3, float *y0, float *y1, TABLE), ARGS(N3),
        {w0, b0, y0, n0}, {w1, b1, y1, n1}, {w2, b2, nullptr, n2})
 #endif
 
-#if WANTED(4)
+#if BS_WANTED(BS_ID_parts4)
 LINEAR(parts4_, , 4, ARGS(W3, const u8 *w3, float *y0, float *y1, float *y2, float *y3), ARGS(N3, int n3), nullptr,
        nullptr, {w0, nullptr, y0, n0}, {w1, nullptr, y1, n1}, {w2, nullptr, y2, n2}, {w3, nullptr, y3, n3})
 #endif
 
-#if WANTED(5)
+#if BS_WANTED(BS_ID_glu)
 #define GLU(ending, outs, y, codes)                                                                                    \
     BS_KERNEL(THREADS, 2) BS_ENTRY(glu_, ending)(const float *x, const u8 *gate, const u8 *up, outs, int rows, int k,  \
                                                  int n, int act) {                                                     \

@@ -6,13 +6,6 @@ static __device__ __forceinline__ u32 shared_address(const void *p) {
     return (u32)__cvta_generic_to_shared(p);
 }
 
-// The dynamic shared memory that a launch gave its blocks.
-static __device__ __forceinline__ u32 dynamic_shared_bytes() {
-    u32 bytes;
-    asm("mov.u32 %0, %dynamic_smem_size;" : "=r"(bytes));
-    return bytes;
-}
-
 #if __CUDA_ARCH__ >= 900
 static __device__ __forceinline__ void barrier_init(u64 *barrier, u32 count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
