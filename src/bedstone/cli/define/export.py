@@ -35,7 +35,7 @@ def command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write Definitions, Solutions and Workloads of our kernels; `define bench` runs them."""
+    """Write Definitions, Solutions and Workloads of our kernels; `define bench` runs a CPU's."""
     from bedstone.prove.own.planned import planned_in_every_way, untouched
     from bedstone.prove.own.problems import Written, own_problems
 

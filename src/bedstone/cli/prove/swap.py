@@ -18,15 +18,12 @@ from bedstone.errors import CallerError
 if TYPE_CHECKING:
     from bedstone.runtime.load import Parts
 
-SideArgument = Annotated[
-    Path,
-    typer.Argument(metavar="PACKAGE|MANIFEST", help="A package, or a manifest by its kernels."),
-]
+_SIDE = "a package, or a manifest by its kernels."
 
 
 def command(
-    a: SideArgument,
-    b: SideArgument,
+    a: Annotated[Path, typer.Argument(metavar="A", help=f"What runs now: {_SIDE}")],
+    b: Annotated[Path, typer.Argument(metavar="B", help=f"What is to take its place: {_SIDE}")],
     checkpoint: Annotated[
         str | None, typer.Option(help="Where weights come from; by default A's own checkpoint.")
     ] = None,
