@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bedstone.cli.app import app
+from bedstone.prove.swap.report import lines
 from bedstone.prove.swap.swap import Proof, Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
 from bedstone.runtime.load import read_package
@@ -15,6 +16,11 @@ from swaps import Edit, rebuilt
 STORE = "vf_store_n(y + i, bs_normed(x, w, norm, factor, i, n), n);"
 NORMED = "return vf_load_n(x + i, n) * factor * (offset + vf_load_n(w + i, n));"
 ROW = "    if (out.q.codes) bs_quantize_row("
+ARGMAX_CRASH = (
+    "argmax.c",
+    "    *error = !finite;\n",
+    "    if (rows > 2) *(volatile int *)8 = 1;\n",
+)
 SEEN = "q->last = a->position[row]"
 
 
@@ -76,6 +82,11 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
         "restless",
         row("static int calls; if (!(__atomic_fetch_add(&calls, 1, 5) % 7)) y[0] *= 1.00001f;"),
     ),
+    "crash": (
+        "FAIL",
+        "crash",
+        row("if (x[0] > 1.5f) *(volatile int *)8 = 1;"),
+    ),
     "other picks": (
         "FAIL",
         "picks",
@@ -87,8 +98,8 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
 }
 
 
-def judged(package: Path, other: Path, cache: Path) -> Proof:
-    settings = Settings(Bounds(), cache)
+def judged(package: Path, other: Path, cache: Path, seconds: float = 60.0) -> Proof:
+    settings = Settings(Bounds(), cache, seconds=seconds)
     return prove_swap(read_package(package), read_package(other), settings, lambda _: None)
 
 
@@ -98,6 +109,24 @@ def test_an_edited_kernel_is_judged(name, package, swap_cache, tmp_path):
     proof = judged(package, rebuilt(package, tmp_path / "b", module, edit), swap_cache)
     assert (proof.verdict.word, proof.verdict.rule) == (word, rule), proof.evidence
     assert proof.evidence.steady
+
+
+def test_a_crash_names_the_op_and_the_call(package, swap_cache, tmp_path):
+    other = rebuilt(package, tmp_path / "b", "argmax", ARGMAX_CRASH)
+    proof = judged(package, other, swap_cache)
+    assert proof.crash is not None
+    assert (proof.crash.how, proof.crash.ops) == ("SIGSEGV", ("argmax_rows(rows=seqs)",))
+    assert proof.crash.stop == proof.crash.start + 1
+    assert any(line.startswith("crash: SIGSEGV in op `argmax_rows(") for line in lines(proof))
+
+
+def test_a_kernel_that_never_ends_is_inconclusive_and_named(package, swap_cache, tmp_path):
+    _, edit = row('while (x[0] > 1.5f) __asm__ volatile("");')
+    other = rebuilt(package, tmp_path / "b", "norm", edit)
+    proof = judged(package, other, swap_cache, seconds=4.0)
+    assert (proof.verdict.word, proof.verdict.rule) == ("INCONCLUSIVE", "stalled")
+    assert proof.crash is not None
+    assert all("norm" in op for op in proof.crash.ops)
 
 
 def test_the_command_tells_keeps_and_shows_a_proof(package, swap_cache, tmp_path, monkeypatch):

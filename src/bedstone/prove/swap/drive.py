@@ -38,9 +38,9 @@ class Outcome:
 class Side:
     """One package, loaded, and what it takes to drive it."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, stepper: Stepper | None = None) -> None:
         self.session = session
-        self.stepper = Stepper(session)
+        self.stepper = stepper or Stepper(session)
         self.manifest = session.manifest
         self.protocol = protocol(session.verified)
         self._kept = frozenset(_before_steps(self.manifest))

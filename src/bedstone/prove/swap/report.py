@@ -24,7 +24,8 @@ def lines(proof: Proof) -> list[str]:
     verdict = proof.verdict
     return [
         *_diff_lines(proof),
-        *(_run_lines(proof) if proof.turns else ()),
+        *(_run_lines(proof) if proof.turns and proof.crash is None else ()),
+        *([f"crash: {proof.crash}"] if proof.crash else ()),
         f"{verdict.word}: {verdict.rule}: {verdict.reason}",
     ]
 
@@ -117,6 +118,7 @@ def document(proof: Proof, names: Mapping[str, str]) -> dict[str, Any]:
         "apart": list(proof.diff.apart),
         "evidence": _plain(asdict(proof.evidence)),
         "spans": [_plain(_span(result)) for result in proof.results],
+        "crash": None if proof.crash is None else asdict(proof.crash),
         "lines": lines(proof),
     }
 

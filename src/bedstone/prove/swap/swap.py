@@ -14,6 +14,7 @@ from bedstone.prove.swap.record import Record, Shadow, record
 from bedstone.prove.swap.replay import SpanResult, replay
 from bedstone.prove.swap.sway import sway_run
 from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
+from bedstone.prove.swap.watch import Crash, Watch, watched
 from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
 from bedstone.runtime.load import Parts, load
 from bedstone.runtime.session import Session
@@ -23,12 +24,13 @@ from bedstone.verify.protocol import Protocol, protocol
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a swap is judged; `cache` and `threads` as of a load."""
+    """How a swap is judged; `cache` and `threads` as of a load, `seconds` the most B may take."""
 
     bounds: Bounds
     cache: Path
     seed: int = 1
     threads: int | None = None
+    seconds: float = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Proof:
     verdict: Verdict
     snapshots: int = 0
     kept_bytes: int = 0
+    crash: Crash | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
     bounds = limits(a.manifest, known)
     turns = workload(known, bounds, settings.seed)
     progress("record")
-    with _opened(a, known, bounds, settings) as side:
+    with _opened(a, known, bounds, settings) as session:
+        side = Side(session)
         kept = record(side, turns, found)
         progress("noise")
         again = free_run(side, turns, NAN, kept.outcome.carries)
@@ -92,15 +96,21 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
         )
         shadow = Shadow(side.stepper)
     progress("replay")
-    with _opened(b, known, bounds, settings) as side:
-        of_b = _drive(side, turns, kept, shadow)
+
+    def drive(watch: Watch) -> _OfB:
+        with _opened(b, known, bounds, settings) as session:
+            return _drive(Side(session, watch(session)), turns, kept, shadow)
+
+    of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
+    if isinstance(of_b, Crash):
+        return _crashed(found, turns, kept, of_b, settings)
     evidence = _evidence(found, known, kept, _OfA(again, other, swayed, noise), of_b, settings)
     verdict = judge(evidence, settings.bounds)
     return Proof(found, turns, of_b.results, evidence, verdict, len(kept.snapshots), kept.nbytes)
 
 
 @contextmanager
-def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -> Iterator[Side]:
+def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -> Iterator[Session]:
     tokens, sequences = capacity(known, bounds)
     session: Session = load(
         parts,
@@ -111,7 +121,16 @@ def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -
         cache=settings.cache,
     )
     with session:
-        yield Side(session)
+        yield session
+
+
+def _crashed(
+    found: Diff, turns: tuple[Turn, ...], kept: Record, crash: Crash, settings: Settings
+) -> Proof:
+    """What is known where B ends before its time."""
+    evidence = Evidence(crashed=not crash.stalled, stalled=crash.stalled)
+    verdict = judge(evidence, settings.bounds)
+    return Proof(found, turns, (), evidence, verdict, len(kept.snapshots), kept.nbytes, crash)
 
 
 def _drive(side: Side, turns: Sequence[Turn], kept: Record, shadow: Shadow) -> _OfB:

@@ -65,11 +65,13 @@ class Evidence:
     bits `sway`. `stale` and `floor_stale` are rows of logits that other bytes in unused memory
     change, `restless` those that differ between two runs of B alike. `undriven` programs changed
     and did not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
-    `weights` says that B wrote to its weights.
+    `weights` says that B wrote to its weights, `crashed` and `stalled` that it died or did not end.
     """
 
     identical: bool = False
     apart: int = 0
+    crashed: bool = False
+    stalled: bool = False
     spans: Spans = field(default_factory=Spans)
     logits: LogitDistance = field(default_factory=LogitDistance)
     noise: Spans = field(default_factory=Spans)
@@ -142,6 +144,8 @@ def _within_noise(e: Evidence, _: Bounds) -> bool:
 RULES: tuple[Rule, ...] = (
     Rule("identical", "PASS", lambda e, _: e.identical, "nothing differs, nothing to test"),
     Rule("apart", "INCONCLUSIVE", lambda e, _: e.apart > 0, "A and B are driven differently"),
+    Rule("crash", "FAIL", lambda e, _: e.crashed, "a kernel of B ends the process"),
+    Rule("stalled", "INCONCLUSIVE", lambda e, _: e.stalled, "B does not end in time"),
     Rule(
         "outside",
         "FAIL",

@@ -1,0 +1,50 @@
+"""Work in a forked process: its result, its errors, its end."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from bedstone.errors import CallerError, DeviceError
+from bedstone.prove.apart import Death, run_apart
+
+
+def test_a_result_comes_back():
+    assert run_apart(lambda _: {"pid": os.getpid()}, 30) != {"pid": os.getpid()}
+
+
+def test_a_large_result_comes_back():
+    assert run_apart(lambda _: b"x" * 5_000_000, 30) == b"x" * 5_000_000
+
+
+def test_our_own_errors_are_raised_as_they_were():
+    def work(_):
+        raise CallerError("`x` is wrong")
+
+    with pytest.raises(CallerError, match="`x` is wrong"):
+        run_apart(work, 30)
+
+
+def test_other_errors_come_with_their_traceback():
+    with pytest.raises(DeviceError, match="ZeroDivisionError"):
+        run_apart(lambda _: 1 // 0, 30)
+
+
+def test_a_signal_is_told_with_what_was_marked():
+    def work(mark):
+        mark.set("a longer text")
+        mark.set("here")
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+    assert run_apart(work, 30) == Death("SIGSEGV", "here")
+
+
+def test_an_exit_without_an_answer_is_a_death():
+    assert run_apart(lambda _: os._exit(3), 30) == Death("exit code 3", "")
+
+
+def test_work_without_end_is_ended():
+    assert run_apart(lambda _: time.sleep(60), 0.2) == Death(
+        "no end within 0.2 s", "", stalled=True
+    )
