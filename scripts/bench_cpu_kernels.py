@@ -20,7 +20,8 @@ from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Kernel
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.manifest import ScalarParam
-from bedstone.target.cpu import read_features, runnable
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import Unit, compile_many, find_compiler

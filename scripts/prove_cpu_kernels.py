@@ -29,7 +29,8 @@ from bedstone.prove.own.problems import OwnProblem, own_problems
 from bedstone.prove.problem import Problem, Source
 from bedstone.prove.sandbox.zygote import Zygote
 from bedstone.target.cache import user_cache
-from bedstone.target.cpu import read_features, runnable
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 

@@ -9,7 +9,8 @@ from bedstone.build.kernels import modules_of
 from bedstone.build.lane import lane_of
 from bedstone.spec.codec import parse, serialize
 from bedstone.spec.manifest import Module
-from bedstone.target.cpu import choose, read_features
+from bedstone.target.cpu import choose
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import compile_many, find_compiler

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from bedstone.prove.trace_set import read_trace_set
-from bedstone.target.cpu import read_features, runnable
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from command_line import bedstone
 

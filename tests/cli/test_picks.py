@@ -18,7 +18,7 @@ from bedstone.prove.trace_set import append_traces
 from bedstone.spec.identity import definition_identity, solution_identity
 from bedstone.spec.trace import Trace
 from bedstone.spec.workload import Workload
-from bedstone.target.cpu import read_features
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from command_line import bedstone

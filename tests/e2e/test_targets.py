@@ -11,7 +11,8 @@ from bedstone.errors import TargetError
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from bedstone.spec.package import TARGET, parse_target
-from bedstone.target.cpu import read_features, runnable
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from command_line import bedstone
 from packages import compiled

@@ -12,7 +12,8 @@ import numpy as np
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import Extent, Kernel, Shared
 from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StateParam
-from bedstone.target.cpu import read_features, runnable
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import Compiler, Unit, compile_many

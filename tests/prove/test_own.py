@@ -28,7 +28,8 @@ from bedstone.spec.dtype import FORMATS
 from bedstone.spec.identity import solution_identity
 from bedstone.spec.solution import SourceFile
 from bedstone.spec.workload import Tolerance, Workload
-from bedstone.target.cpu import read_features, runnable
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from prove.runs import problem

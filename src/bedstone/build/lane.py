@@ -16,7 +16,8 @@ from bedstone.library.cuda.catalog import cuda_kernels
 from bedstone.library.kernel import KernelSet
 from bedstone.spec.target import Vendor
 from bedstone.target.architecture import CLUSTERS, WARPGROUPS, parse_arch
-from bedstone.target.cpu import choose, read_features
+from bedstone.target.cpu import choose
+from bedstone.target.features import read_features
 from bedstone.target.hardware import HardwareSet, find_set, read_sets
 from bedstone.target.pin import AUTO, parse_target
 

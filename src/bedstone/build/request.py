@@ -17,7 +17,8 @@ from bedstone.errors import CallerError
 from bedstone.graph.step import FormName
 from bedstone.spec.file import read_bounded
 from bedstone.spec.package import LOCK, Lock, parse_lock
-from bedstone.target.cpu import choose, read_features
+from bedstone.target.cpu import choose
+from bedstone.target.features import read_features
 from bedstone.target.hardware import HardwareSet, read_sets
 from bedstone.target.pin import parse_target
 

@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 from bedstone.checkpoint.config import ModelConfig
 from bedstone.checkpoint.hf_families import FAMILIES
 from bedstone.checkpoint.shapes import Shape
-from bedstone.target.cpu import choose, read_features, refuses
+from bedstone.target.cpu import choose, refuses
+from bedstone.target.features import read_features
 from bedstone.target.hardware import HardwareSet, read_sets
 from bedstone.target.models import Model, read_models
 from bedstone.target.pin import parse_target

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 SHOWN_FAULTS = 50
 """A message lists that many faults and counts the rest."""
 
+SHOWN_UNUSED = 3
+"""A note names that many tensors nothing reads and counts the rest."""
+
 SAMPLE_BYTES = 64
 """Bytes of each tensor that go into a checkpoint's identity."""
 
@@ -209,6 +212,17 @@ def require_weights(config: ModelConfig, weights: Weights, where: str) -> None:
     more = len(faults) - SHOWN_FAULTS
     shown = faults[:SHOWN_FAULTS] + ([f"and {more} more"] if more > 0 else [])
     raise WeightError(f"`{where}` does not hold the model of its config: " + "; ".join(shown))
+
+
+def accounted(checkpoint: Checkpoint) -> Checkpoint:
+    """With a note of what its files hold and no part of the model reads."""
+    unused = checkpoint.unused
+    if not unused:
+        return checkpoint
+    named = ", ".join(f"`{name}`" for name in unused[:SHOWN_UNUSED])
+    more = len(unused) - SHOWN_UNUSED
+    named += f" and {more} more" if more > 0 else ""
+    return replace(checkpoint, notes=(*checkpoint.notes, f"no part of the model reads {named}"))
 
 
 def _foreign_fault(own: str, weights: Weights) -> str:

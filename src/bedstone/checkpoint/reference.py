@@ -9,26 +9,18 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
-from bedstone.checkpoint.checkpoint import Checkpoint, Weights, require_weights
+from bedstone.checkpoint.checkpoint import Checkpoint, Weights, accounted, require_weights
 from bedstone.checkpoint.config import ModelConfig, require_config
 from bedstone.checkpoint.dequant import dequantize
 from bedstone.checkpoint.gguf import GgufFile, read_gguf
 from bedstone.checkpoint.gguf_config import ROPE_FACTORS, parse_gguf_config
-from bedstone.checkpoint.hf_config import parse_hf_config, quant_method
-from bedstone.checkpoint.hf_wrapped import own_names, text_fields
-from bedstone.checkpoint.json_text import read_object
-from bedstone.checkpoint.layers import EXPERTS
-from bedstone.checkpoint.names import HEAD, gguf_name
+from bedstone.checkpoint.names import gguf_name
 from bedstone.checkpoint.rope import divided
-from bedstone.checkpoint.shards import Shards, read_lone, read_shards
 from bedstone.checkpoint.tensors import Maps
-from bedstone.errors import CallerError, WeightError
+from bedstone.errors import CallerError
 
 PACKAGE_PREFIX = "pkg:"
-CONFIG, GENERATION = "config.json", "generation_config.json"
-
-SHOWN_UNUSED = 3
-"""A note names that many tensors nothing reads and counts the rest."""
+CONFIG = "config.json"
 
 
 def resolve(reference: str) -> Path:
@@ -64,13 +56,13 @@ def open_checkpoint(reference: str) -> Checkpoint:
     if path.is_dir():
         return _open_directory(reference, path)
     if path.suffix == ".safetensors":
-        return _open_hf(reference, path, path.parent, read_lone(path))
+        return _open_hf(reference, path)
     return _open_gguf(reference, path)
 
 
 def _open_directory(reference: str, path: Path) -> Checkpoint:
     if (path / CONFIG).exists():
-        return _open_hf(reference, path, path, read_shards(path))
+        return _open_hf(reference, path)
     files = sorted(path.glob("*.gguf"))
     if len(files) != 1:
         found = ", ".join(f"`{file.name}`" for file in files) or "none"
@@ -81,54 +73,10 @@ def _open_directory(reference: str, path: Path) -> Checkpoint:
     return _open_gguf(reference, files[0])
 
 
-def _open_hf(reference: str, path: Path, folder: Path, shards: Shards) -> Checkpoint:
-    where = str(folder / CONFIG)
-    values = text_fields(read_object(folder / CONFIG), where)
-    stops = folder / GENERATION
-    generation = read_object(stops) if stops.exists() else {}
-    method = quant_method(values, where)
-    if method not in (None, "fp8"):
-        raise _unsupported_method(where, method)
-    config = parse_hf_config(values, where, folder.resolve().name, generation)
-    config, notes = _settled_tie(_with_layout(config, shards), shards)
-    require_config(config, where)
-    names = own_names({*shards.tensors, *shards.foreign})
-    weights = Weights(shards.files, shards.tensors, shards.foreign, names)
-    require_weights(config, weights, str(path))
-    if method is not None:
-        # Only now: a tensor whose scale is missing is the better message.
-        raise _unsupported_method(where, method)
-    notes = (*shards.notes, *notes)
-    return _accounted(Checkpoint(reference, path, config, weights, notes, folder))
+def _open_hf(reference: str, path: Path) -> Checkpoint:
+    from bedstone.checkpoint.hf import open_hf  # noqa: PLC0415 - a GGUF file needs none of it
 
-
-def _unsupported_method(where: str, method: str | None) -> WeightError:
-    return WeightError(
-        f"field `quantization_config` of `{where}` has quant_method `{method}`, which is not "
-        "supported"
-    )
-
-
-def _settled_tie(config: ModelConfig, shards: Shards) -> tuple[ModelConfig, tuple[str, ...]]:
-    """A tied config over a file with its own output matrix: the matrix serves.
-
-    Where the two are equal nothing changes, where they differ the config is wrong.
-    """
-    names = {*shards.tensors, *shards.foreign}
-    head = own_names(names)(HEAD)
-    if not (config.tie_embeddings and head in names):
-        return config, ()
-    note = f"the config ties the embeddings, yet the checkpoint holds `{head}`, which serves"
-    return replace(config, tie_embeddings=False), (note,)
-
-
-def _with_layout(config: ModelConfig, shards: Shards) -> ModelConfig:
-    """Experts as the files hold them: a tensor for each matrix unless two are merged in one."""
-    mixture = config.mixture
-    merged = f"{EXPERTS}.gate_up_proj"
-    if mixture is None or not any(name.endswith(merged) for name in shards.tensors):
-        return config
-    return replace(config, mixture=replace(mixture, layout="merged"))
+    return open_hf(reference, path)
 
 
 def _open_gguf(reference: str, path: Path) -> Checkpoint:
@@ -143,18 +91,7 @@ def _open_gguf(reference: str, path: Path) -> Checkpoint:
         inert=frozenset({ROPE_FACTORS}),
     )
     require_weights(config, weights, str(path))
-    return _accounted(Checkpoint(reference, path, config, weights, (), file, maps))
-
-
-def _accounted(checkpoint: Checkpoint) -> Checkpoint:
-    """With a note of what its files hold and no part of the model reads."""
-    unused = checkpoint.unused
-    if not unused:
-        return checkpoint
-    named = ", ".join(f"`{name}`" for name in unused[:SHOWN_UNUSED])
-    more = len(unused) - SHOWN_UNUSED
-    named += f" and {more} more" if more > 0 else ""
-    return replace(checkpoint, notes=(*checkpoint.notes, f"no part of the model reads {named}"))
+    return accounted(Checkpoint(reference, path, config, weights, (), file, maps))
 
 
 def _gguf_config(file: GgufFile, path: Path, maps: Maps) -> ModelConfig:

@@ -8,7 +8,8 @@ from bedstone.cli.table import columns
 
 def command(as_json: JsonOption = False) -> None:
     """List the hardware sets, the models each serves, and which of them this machine runs."""
-    from bedstone.target.cpu import read_features, refuses, runnable
+    from bedstone.target.cpu import refuses, runnable
+    from bedstone.target.features import read_features
     from bedstone.target.gpu import read_gpus, refuses_gpu
     from bedstone.target.hardware import read_sets
     from bedstone.target.models import read_models

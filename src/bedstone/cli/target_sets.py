@@ -17,7 +17,8 @@ AllOption = Annotated[bool, typer.Option("--all", help="Every hardware set there
 
 def chosen_sets(names: list[str] | None, every: bool) -> "list[HardwareSet]":
     """The sets named, all that have kernels, or the best this machine runs."""
-    from bedstone.target.cpu import read_features, runnable
+    from bedstone.target.cpu import runnable
+    from bedstone.target.features import read_features
     from bedstone.target.hardware import find_set, read_sets
 
     sets = read_sets()

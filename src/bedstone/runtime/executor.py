@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, CapacityError, DeviceError
-from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.device import Device, Memory, Pending, Tap
 from bedstone.runtime.domain import Limits, limits_of, require_inside
 from bedstone.runtime.lower import Region
@@ -29,7 +29,7 @@ from bedstone.runtime.memory import (
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
 from bedstone.spec.expr import reads
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
-from bedstone.verify import Verified
+from bedstone.verify.verified import Verified
 
 _WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
 _READ: tuple[BufferKind, ...] = ("output", "inout")
@@ -307,7 +307,7 @@ class Executor:
         return _Port(
             kind=buffer.kind,
             memory=self._loaded.memory[Region("buffer", name)],
-            dtype=NUMPY_DTYPES[buffer.dtype],
+            dtype=numpy_dtype(buffer.dtype),
             shape=extents(buffer.shape, self._upper),
             domain=domain,
             limits=None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
-from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.lease import Lease
 from bedstone.spec.manifest import Fill
 from bedstone.verify.protocol import LineTable, Protocol, Role, Shape
@@ -82,7 +82,7 @@ def call_inputs(roles: Sequence[Role], *feeds: Feed) -> Iterator[tuple[str, NDAr
 
 def _array(role: Role, values: Values) -> NDArray[np.generic]:
     try:
-        return np.array(values, NUMPY_DTYPES[role.dtype])
+        return np.array(values, numpy_dtype(role.dtype))
     except OverflowError as error:
         raise CallerError(f"input `{role.buffer}` takes {role.dtype}: {error}") from error
 

@@ -1,9 +1,9 @@
 """From a package to a session.
 
-The order is part of the contract: verify, modules, whether they and the rank groups fit here, ABI,
-where weights come from, buffers, weights, states from what memory is left, lowering, `derive`
-programs, `once` programs. Whatever fails does so before the next step takes memory, and leaves no
-thread behind.
+The order is part of the contract: verify or recall the verdict, modules, whether they and the rank
+groups fit here, ABI, where weights come from, buffers, weights, states from what memory is left,
+lowering, `derive` programs, `once` programs. Whatever fails does so before the next step takes
+memory, and leaves no thread behind.
 """
 
 import gc
@@ -26,7 +26,6 @@ from bedstone.runtime.image import build_image
 from bedstone.runtime.lower import lower
 from bedstone.runtime.memory import plan_capacity
 from bedstone.runtime.modules import resolve_modules
-from bedstone.runtime.null import NullDevice
 from bedstone.runtime.program import LoadedProgram
 from bedstone.runtime.regions import (
     Regions,
@@ -37,13 +36,14 @@ from bedstone.runtime.regions import (
     resolve_functions,
 )
 from bedstone.runtime.session import Session
+from bedstone.runtime.verdict import judged, recalled
 from bedstone.runtime.weights import Checkpoint
 from bedstone.spec.codec import parse
 from bedstone.spec.file import read_bounded
 from bedstone.spec.manifest import Manifest
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
 from bedstone.target.cache import user_cache
-from bedstone.verify import Verified, verify
+from bedstone.verify.verified import Verified
 
 DeviceName = Literal["cpu", "cuda", "null"]
 
@@ -64,7 +64,8 @@ class Parts:
 class LoadOptions(TypedDict):
     """How to load; every one has a default.
 
-    `gpu` is the number of the one that `cuda` uses. `cache` keeps compiled parts of the runtime.
+    `gpu` is the number of the one that `cuda` uses. `cache` keeps compiled parts of the runtime and
+    verdicts on manifests.
     `threads` None is one a core, `tokens` None what the page tables of `sequences` sequences reach,
     as far as memory goes. `checkpoint` (a reference or one that is open) takes the place of the
     package's own. `ranks` is this process's (index, size) in each rank group.
@@ -120,10 +121,13 @@ def _collector_at_rest() -> Iterator[None]:
 
 
 def _session(package: "str | Path | Packaged | Parts", options: LoadOptions) -> Session:
-    parts = package if isinstance(package, Parts) else read_package(_directory(package))
     progress = options.get("progress", _silent)
     progress("verify", 0, 1)
-    verified = verify(parts.manifest)
+    if isinstance(package, Parts):
+        parts, verified = package, judged(package.manifest)
+    else:
+        parts, text = _read(_directory(package))
+        verified = recalled(parts.manifest, text, _cache(options))
     progress("verify", 1, 1)
     require_one_process(verified.manifest)
     device = _open_device(options)
@@ -138,19 +142,34 @@ def _directory(package: "str | Path | Packaged") -> Path:
     return Path(package) if isinstance(package, str | Path) else package.path
 
 
+def _cache(options: LoadOptions) -> Path | None:
+    """Where to keep what may be kept; None where nobody says and the user has no home."""
+    cache = options.get("cache")
+    try:
+        return Path(cache) if cache is not None else user_cache()
+    except CallerError:
+        return None
+
+
 def read_package(directory: Path) -> Parts:
     """The parts of a package directory.
 
     Raises `CallerError`: there is no manifest in it.
     """
+    return _read(directory)[0]
+
+
+def _read(directory: Path) -> tuple[Parts, bytes]:
+    """The parts of a package directory, and the text of its manifest."""
     manifest_path, lock_path = directory / MANIFEST, directory / LOCK
     if not os.path.exists(manifest_path):
         raise CallerError(f"`{directory}` is no package: `{MANIFEST}` cannot be found in it")
-    manifest = parse(read_bounded(manifest_path))
+    text = read_bounded(manifest_path)
+    manifest = parse(text)
     if not os.path.exists(lock_path):
-        return Parts(manifest, directory / KERNELS)
+        return Parts(manifest, directory / KERNELS), text
     lock = parse_lock(read_bounded(lock_path), str(lock_path))
-    return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity)
+    return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity), text
 
 
 def _load(
@@ -261,6 +280,8 @@ def _open_cuda(options: LoadOptions) -> Device:
 
 
 def _open_null(_options: LoadOptions) -> Device:
+    from bedstone.runtime.null import NullDevice  # noqa: PLC0415 - for tests of a load
+
     return NullDevice()
 
 

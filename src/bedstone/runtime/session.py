@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Sequence
 
 from bedstone.runtime.executor import Executor
 from bedstone.runtime.generate import Generator
-from bedstone.runtime.together import Together
 
 
 class Session(Executor):
@@ -29,4 +28,6 @@ class Session(Executor):
         All of them go on in one step, which the package must have been compiled for. A prompt that
         its share of the session's pages cannot hold is a `CapacityError`.
         """
+        from bedstone.runtime.together import Together  # noqa: PLC0415 - few sessions need it
+
         yield from Together(self, len(prompts)).generate(prompts, max_tokens, stop_ids)

@@ -11,11 +11,11 @@ from bedstone.errors import KernelError
 from bedstone.spec.package import ModuleFact
 from bedstone.target.architecture import Form
 from bedstone.target.cubin import cubin_arch, cubin_parameters, spelled_sizes
-from bedstone.target.elf import CUDA_MACHINE, MAGIC, Elf, parse_elf
+from bedstone.target.elf import CUDA_MACHINE, MAGIC, Elf, parse_elf, text_at
+from bedstone.target.features import needs_of
 from bedstone.target.ptx import parse_ptx
 
 ABI_PREFIX = "bs_abi_"
-NEEDS = "bs_needs"
 
 _CUDA_ENTRY = 0x10
 _FUNCTION = 2
@@ -55,16 +55,11 @@ def read_blob(module: str, data: bytes, arch: str) -> Blob:
         if elf.machine == CUDA_MACHINE:
             _require_arch(module, cubin_arch(data, module), arch)
             return Blob(module, "cubin", arch, sha256, _cuda_entries(module, data, elf))
-        return Blob(module, "shared_object", arch, sha256, _stated(elf), _needs(elf))
+        return Blob(module, "shared_object", arch, sha256, _stated(elf), needs_of(elf))
     ptx = parse_ptx(data, module)
     if ptx.target != arch:
         raise KernelError(f"module `{module}` is PTX for `{ptx.target}`, expected `{arch}`")
     return Blob(module, "ptx", arch, sha256, dict.fromkeys(ptx.entries))
-
-
-def stated_needs(module: str, data: bytes) -> frozenset[str]:
-    """The CPU features that a shared object was compiled for; `KernelError` where it is none."""
-    return _needs(parse_elf(data, module))
 
 
 def kernel_set_hash(blobs: Iterable[Blob]) -> str:
@@ -77,16 +72,11 @@ def _stated(elf: Elf) -> dict[str, str | None]:
     """The parameter list beside each entry, of entries that are there themselves."""
     functions = {symbol.name for symbol in elf.symbols if symbol.type == _FUNCTION}
     stated = {
-        symbol.name.removeprefix(ABI_PREFIX): _text(symbol.data)
+        symbol.name.removeprefix(ABI_PREFIX): text_at(symbol.data)
         for symbol in elf.symbols
         if symbol.name.startswith(ABI_PREFIX)
     }
     return {name: text for name, text in sorted(stated.items()) if name in functions}
-
-
-def _needs(elf: Elf) -> frozenset[str]:
-    texts = (_text(symbol.data) for symbol in elf.symbols if symbol.name == NEEDS)
-    return frozenset(name for text in texts for name in text.split())
 
 
 def _cuda_entries(module: str, data: bytes, elf: Elf) -> dict[str, str | None]:
@@ -99,7 +89,3 @@ def _require_arch(module: str, stated: str, wanted: str) -> None:
     """Where the code states no suffix, whether it is of an `a` or `f` kind is not known."""
     if stated not in {wanted, wanted.rstrip("af")}:
         raise KernelError(f"module `{module}` is machine code for {stated}, expected `{wanted}`")
-
-
-def _text(data: bytes) -> str:
-    return data.partition(b"\0")[0].decode(errors="replace")

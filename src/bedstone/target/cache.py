@@ -1,7 +1,6 @@
 """Where compiled code is kept between runs, unless a caller names another place."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from bedstone.errors import CallerError
@@ -26,6 +25,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
     Raises `CallerError`: the directory cannot be written.
     """
+    import tempfile  # noqa: PLC0415 - slow to load, and most runs write nothing
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".build-") as scratch:

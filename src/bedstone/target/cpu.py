@@ -1,11 +1,9 @@
 """Which CPU kernel sets this machine can run: never one whose instructions it lacks."""
 
-import platform
-import sys
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from bedstone.errors import TargetError
+from bedstone.target.features import listed
 from bedstone.target.hardware import HardwareSet, find_set
 from bedstone.target.pin import AUTO
 
@@ -32,7 +30,7 @@ def choose(wanted: str, sets: dict[str, HardwareSet], features: frozenset[str]) 
         return named
     refusal = refuses(named, features)
     if refusal is not None:
-        raise TargetError(f"target `{wanted}` {refusal}; this machine runs {_listed(able)}")
+        raise TargetError(f"target `{wanted}` {refusal}; this machine runs {listed(able)}")
     return named
 
 
@@ -43,41 +41,4 @@ def refuses(hardware: HardwareSet, features: frozenset[str]) -> str | None:
     if hardware.vendor != "cpu":
         return f"is for a GPU (`{hardware.arch}`), not for a CPU"
     lacking = hardware.features - features
-    return f"needs CPU features this machine lacks: {_listed(lacking)}" if lacking else None
-
-
-def lacks(module: str, needs: frozenset[str], features: frozenset[str]) -> str | None:
-    """Why a CPU with these features must not call a module that needs others; else None."""
-    lacking = needs - features
-    if not lacking:
-        return None
-    return (
-        f"module `{module}` was compiled for CPU features this machine lacks: {_listed(lacking)}; "
-        f"compile the package again here, or elsewhere with a `--target` that `bedstone target "
-        f"list` says this machine runs"
-    )
-
-
-def require_features(module: str, needs: frozenset[str], features: frozenset[str]) -> None:
-    """Refuse a module that was compiled for CPU features which are not there."""
-    refusal = lacks(module, needs, features)
-    if refusal is not None:
-        raise TargetError(refusal)
-
-
-def parse_cpuinfo(text: str) -> frozenset[str]:
-    """The features that every processor of a `/proc/cpuinfo` text has; none where it names none."""
-    lines = (line.partition(":") for line in text.splitlines())
-    each = [frozenset(value.split()) for key, _, value in lines if key.strip() == "flags"]
-    return frozenset.intersection(*each) if each else frozenset()
-
-
-def read_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
-    """This machine's x86-64 features as its kernel reports them; none on any other machine."""
-    if platform.machine() != "x86_64" or sys.maxsize < 2**32 or not cpuinfo.exists():
-        return frozenset()
-    return parse_cpuinfo(cpuinfo.read_text())
-
-
-def _listed(names: Collection[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names)) or "none"
+    return f"needs CPU features this machine lacks: {listed(lacking)}" if lacking else None

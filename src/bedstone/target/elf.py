@@ -68,6 +68,11 @@ def named_sections(data: bytes, module: str) -> dict[str, bytes]:
         raise KernelError(f"module `{module}` is no whole ELF file: {error}") from error
 
 
+def text_at(data: bytes) -> str:
+    """The string that begins the bytes of a symbol."""
+    return data.partition(b"\0")[0].decode(errors="replace")
+
+
 def _named(data: bytes, sections: list[_Section]) -> dict[str, bytes]:
     home = _HEADER.unpack_from(data)[-1]
     if home == _NO_SECTION:

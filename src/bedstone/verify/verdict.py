@@ -1,27 +1,12 @@
 """The verdict: every fault of a manifest, or the proof that it has none."""
 
-from dataclasses import dataclass, field
-
 from bedstone.errors import ManifestError
 from bedstone.spec.fault import Fault
 from bedstone.spec.manifest import Manifest
 from bedstone.verify.facts import Facts
 from bedstone.verify.rule import judge
 from bedstone.verify.table import MANIFEST_ROWS
-
-_SEAL = object()
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """A manifest that keeps every rule; only `verify` makes one."""
-
-    manifest: Manifest
-    _seal: object = field(repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if self._seal is not _SEAL:
-            raise TypeError("`Verified` is made by `bedstone.verify.verify` only")
+from bedstone.verify.verified import SEAL, Verified
 
 
 class RefusedError(ManifestError):
@@ -57,4 +42,4 @@ def verify(manifest: Manifest) -> Verified:
     faults = check(manifest)
     if faults:
         raise RefusedError(manifest.model, tuple(faults))
-    return Verified(manifest, _SEAL)
+    return Verified(manifest, SEAL)

@@ -84,7 +84,8 @@ def _names(given: list[str] | None) -> tuple[str, ...]:
 
 
 def _sources(names: Sequence[str]) -> "list[Sources]":
-    from bedstone.target.cpu import read_features, runnable
+    from bedstone.target.cpu import runnable
+    from bedstone.target.features import read_features
     from bedstone.target.hardware import find_set, read_sets
     from bedstone.target.sources import read_sources
 

@@ -24,7 +24,7 @@ import torch
 from bedstone.errors import BedstoneError
 from bedstone.prove.results import ResultError
 from bedstone.prove.write import CALL
-from bedstone.target.cpu import lacks, read_features
+from bedstone.target.features import lacks, read_features
 from bedstone.target.toolchain import Compiler, compile_shared, find_compiler
 
 _ALIGN = 64

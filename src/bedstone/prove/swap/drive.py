@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bedstone.errors import CallerError
 from bedstone.prove.swap.measure import Numbers, as_logits
 from bedstone.prove.swap.workload import Limits, Turn
-from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.domain import limits_of
 from bedstone.runtime.inputs import call_inputs, input_roles, table_inputs
 from bedstone.runtime.lower import Region
@@ -82,7 +82,7 @@ class Side:
             buffer = self.manifest.buffers[name]
             if buffer.kind == "output" and name.startswith("logits"):
                 shape = extents(buffer.shape, {**upper_bounds(self.manifest), **turn.vars})
-                size = int(np.prod(shape)) * NUMPY_DTYPES[buffer.dtype].itemsize
+                size = int(np.prod(shape)) * numpy_dtype(buffer.dtype).itemsize
                 data = self.stepper.read(Region("buffer", name))[:size]
                 found[name] = as_logits(data, buffer.dtype, int(np.prod(shape[:-1])))
         return found

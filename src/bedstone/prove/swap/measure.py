@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.arrays import numpy_dtype
 from bedstone.spec.dtype import DType
 
 Numbers = NDArray[np.float64]
@@ -32,7 +32,7 @@ class Distance:
 
 def distance(a: NDArray[np.uint8], b: NDArray[np.uint8], dtype: DType) -> Distance:
     """Hold bytes [n] of B against A's, as elements of a type."""
-    size = NUMPY_DTYPES[dtype].itemsize
+    size = numpy_dtype(dtype).itemsize
     bits = (a != b).reshape(-1, size).any(axis=1)
     x, y = _numbers(a, dtype), _numbers(b, dtype)
     finite = np.isfinite(x) & np.isfinite(y)
@@ -137,4 +137,4 @@ def _log_softmax(logits: Numbers) -> Numbers:
 
 
 def _numbers(data: NDArray[np.uint8], dtype: DType) -> Numbers:
-    return np.ascontiguousarray(data).view(NUMPY_DTYPES[dtype]).astype(np.float64)
+    return np.ascontiguousarray(data).view(numpy_dtype(dtype)).astype(np.float64)

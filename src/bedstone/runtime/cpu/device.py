@@ -19,8 +19,7 @@ from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
 from bedstone.spec.manifest import TensorMap
-from bedstone.target.blob import stated_needs
-from bedstone.target.cpu import lacks, read_features
+from bedstone.target.features import lacks, read_features, stated_needs
 
 # The dynamic linker keeps a shared object until the process ends and knows it by the path it was
 # opened under, so each object is opened once a process and its descriptor is never reused.

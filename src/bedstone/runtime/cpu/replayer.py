@@ -1,16 +1,18 @@
 """The native replayer: one call runs a launch list over the threads of a pool."""
 
 import ctypes
+import hashlib
+import os
 import threading
 from collections.abc import Sequence
-from importlib.resources import as_file, files
 from pathlib import Path
 
 from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.cpu.cores import usable_cores
 from bedstone.runtime.device import Tap
-from bedstone.target.toolchain import compile_shared, find_compiler
 
+_SOURCE = Path(__file__).with_name("replay.c")
+_DIGITS = 32
 _FLAGS = ("-O2", "-pthread")
 _FAILURES = {
     1: "the process forked after its session was loaded; load the session in the child",
@@ -23,12 +25,20 @@ _MAX_THREADS = 1024
 
 
 def build_replayer(cache: Path) -> Path:
-    """The compiled replayer, from `cache` where it lies there.
+    """The compiled replayer, from `cache` where it lies there, whatever compiler made it.
 
-    Raises `TargetError`: the machine has no C compiler.
+    Raises `TargetError`: it does not, and the machine has no C compiler.
     """
-    with as_file(files("bedstone.runtime.cpu").joinpath("replay.c")) as source:
-        return compile_shared([source], flags=_FLAGS, cache=cache, compiler=find_compiler())
+    what = "\0".join((*_FLAGS, os.uname().machine, _SOURCE.read_text()))
+    built = cache / f"replay-{hashlib.sha256(what.encode()).hexdigest()[:_DIGITS]}.so"
+    if not built.exists():
+        # neither is needed where the object is there: they are slow to load, a compiler to ask
+        from bedstone.target.cache import write_whole  # noqa: PLC0415
+        from bedstone.target.toolchain import compile_shared, find_compiler  # noqa: PLC0415
+
+        made = compile_shared([_SOURCE], flags=_FLAGS, cache=cache, compiler=find_compiler())
+        write_whole(built, made.read_bytes())
+    return built
 
 
 class Replayer:

@@ -15,7 +15,8 @@ from bedstone.verify.cut.pipeline import Pipeline, Request
 from bedstone.verify.cut.rules import PIPELINE_ROWS, REQUEST_ROWS
 from bedstone.verify.cut.stage import stage_manifest
 from bedstone.verify.rule import judge, rules_of
-from bedstone.verify.verdict import Verified, check
+from bedstone.verify.verdict import check
+from bedstone.verify.verified import Verified
 
 CUT_RULES = (*rules_of(REQUEST_ROWS), *rules_of(PIPELINE_ROWS))
 

@@ -25,7 +25,7 @@ from bedstone.verify.protocol.tables import (
     table_states,
 )
 from bedstone.verify.rule import Rows, judge, rules_of
-from bedstone.verify.verdict import Verified
+from bedstone.verify.verified import Verified
 
 PROTOCOL_ROWS: Rows[Reading] = (*FILL_ROWS, *TABLE_ROWS, *PROGRAM_ROWS)
 PROTOCOL_RULES = tuple(rules_of(PROTOCOL_ROWS))
