@@ -3,6 +3,7 @@
 Whoever steps has the session for itself: nothing here waits for a run that another thread began.
 """
 
+import ctypes
 import zlib
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
@@ -63,6 +64,12 @@ class Stepper:
         memory = self.regions[region]
         end = memory.nbytes if stop is None else min(stop, memory.nbytes)
         return self._device.read(memory.address + start, end - start)
+
+    def view(self, region: Region) -> NDArray[np.uint8]:
+        """A region's bytes where they lie: this process's own memory, as long as the session is."""
+        memory = self.regions[region]
+        there = (ctypes.c_uint8 * memory.nbytes).from_address(memory.address)
+        return np.frombuffer(memoryview(there), np.uint8)
 
     def write(self, region: Region, data: NDArray[np.uint8], start: int = 0) -> None:
         """Set a region's bytes from `start` on; they are the caller's to keep inside."""

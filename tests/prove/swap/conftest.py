@@ -5,6 +5,9 @@ from letters import write_tokenizer
 from packages import compiled
 from tiny_models import write_tiny
 
+CONTEXT = 4200
+"""More than 4,096 positions, and the last of them inside a page."""
+
 
 @pytest.fixture(scope="session")
 def swap_cache(tmp_path_factory):
@@ -13,13 +16,14 @@ def swap_cache(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def package(tmp_path_factory, swap_cache):
-    """A llama whose norms have a weight of zero, so that zeros of both signs occur."""
+    """A llama of a long context whose norms have a weight of zero: zeros of both signs occur."""
     folder = tmp_path_factory.mktemp("swap")
     model = write_tiny("llama", folder / "checkpoint")
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if "layernorm" in name:
                 weight[3] = 0.0
+    model.config.max_position_embeddings = CONTEXT
     model.save_pretrained(folder / "checkpoint")
     write_tokenizer(folder / "checkpoint")
     checkpoint = str(folder / "checkpoint")

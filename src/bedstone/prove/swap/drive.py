@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
-from bedstone.prove.swap.measure import Numbers, as_logits
+from bedstone.prove.swap.measure import Logits, as_logits
 from bedstone.prove.swap.workload import Limits, Turn
 from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.domain import limits_of
@@ -27,11 +27,15 @@ _MEANINGLESS: tuple[BufferKind, ...] = ("workspace", "output")
 Bytes = NDArray[np.uint8]
 
 
+Carries = Mapping[int, Mapping[Region, Bytes]]
+"""What the chain of each turn goes on from."""
+
+
 @dataclass(slots=True)
 class Outcome:
     """What a run left: the logits of each turn, and the carries that each chain went on from."""
 
-    logits: list[Mapping[str, Numbers]] = field(default_factory=list)
+    logits: list[Mapping[str, Logits]] = field(default_factory=list)
     carries: dict[int, Mapping[Region, Bytes]] = field(default_factory=dict)
 
 
@@ -64,18 +68,18 @@ class Side:
         if shape is not None:
             for buffer, values in call_inputs(input_roles(self.protocol, shape), *turn.feeds):
                 self.session.write(buffer, values)
-        if turn.opens is not None:
+        for slot in turn.opens:
             for name, state in self.manifest.states.items():
                 if state.bytes_per_seq:
                     each = state.bytes_per_seq
-                    self.session.clear(name, turn.opens * each, each)
+                    self.session.clear(name, slot * each, each)
 
     def carries(self, turn: Turn) -> Mapping[Region, Bytes]:
         """What a chain goes on from."""
         names = turn.chain.advances if turn.chain else ()
         return {Region("buffer", n): self.stepper.read(Region("buffer", n)) for n in names}
 
-    def logits(self, turn: Turn) -> Mapping[str, Numbers]:
+    def logits(self, turn: Turn) -> Mapping[str, Logits]:
         """Rows [rows, vocab] of each logits output that the turn wrote."""
         found = {}
         for name in self._written[turn.program]:
@@ -134,7 +138,7 @@ def free_run(
     side: Side,
     turns: Sequence[Turn],
     poison: int,
-    carries: Mapping[int, Mapping[Region, Bytes]],
+    carries: Carries,
 ) -> Outcome:
     """Drive a side from nothing to the end; each chain goes on from the `carries` of its turn."""
     outcome = Outcome()

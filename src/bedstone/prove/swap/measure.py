@@ -10,6 +10,7 @@ from bedstone.runtime.arrays import numpy_dtype
 from bedstone.spec.dtype import DType
 
 Numbers = NDArray[np.float64]
+Logits = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class LogitDistance:
     blind: int = 0
 
 
-def logit_distance(a: Numbers, b: Numbers, limit: float) -> LogitDistance:
+def logit_distance(a: Logits, b: Logits, limit: float) -> LogitDistance:
     """Hold logits [rows, vocab] of B against A's; `limit` in nats is for `beyond`."""
     broken = np.isfinite(a).all(axis=1) & ~np.isfinite(b).all(axis=1)
     good = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
@@ -126,12 +127,14 @@ def worst_logits(distances: Iterable[LogitDistance]) -> LogitDistance:
     )
 
 
-def as_logits(data: NDArray[np.uint8], dtype: DType, rows: int) -> Numbers:
-    """Bytes [rows * vocab elements] as numbers [rows, vocab]."""
-    return _numbers(data, dtype).reshape(rows, -1)
+def as_logits(data: NDArray[np.uint8], dtype: DType, rows: int) -> Logits:
+    """Bytes [rows * vocab elements] as numbers [rows, vocab], none of which float32 rounds."""
+    values = np.ascontiguousarray(data).view(numpy_dtype(dtype))
+    return values.astype(np.float32).reshape(rows, -1)
 
 
-def _log_softmax(logits: Numbers) -> Numbers:
+def _log_softmax(narrow: Logits) -> Numbers:
+    logits = narrow.astype(np.float64)
     shifted = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 

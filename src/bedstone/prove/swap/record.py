@@ -4,69 +4,13 @@ An image of all memory is kept once, in a shadow; each snapshot is the blocks th
 one before it. Recording and replaying go through the snapshots in the same order.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bedstone.prove.swap.diff import Diff, Span, programs_changed
-from bedstone.prove.swap.drive import NAN, Bytes, Outcome, Side
+from bedstone.prove.swap.drive import NAN, Outcome, Side
+from bedstone.prove.swap.image import Change, Shadow
 from bedstone.prove.swap.workload import Turn
-from bedstone.runtime.lower import Region
-from bedstone.runtime.stepper import Stepper
-
-BLOCK = 64
-"""Bytes that are kept or compared as one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """Blocks of a region: their indices [n] and bytes [n, BLOCK]."""
-
-    at: NDArray[np.intp]
-    data: Bytes
-
-
-Change = Mapping[Region, Blocks]
-
-
-class Shadow:
-    """Every region's bytes as of the last snapshot, each as blocks [n, BLOCK], zero padded."""
-
-    def __init__(self, stepper: Stepper) -> None:
-        self.blocks: dict[Region, Bytes] = {
-            region: np.zeros((-(-memory.nbytes // BLOCK), BLOCK), np.uint8)
-            for region, memory in stepper.regions.items()
-        }
-
-    def take(self, stepper: Stepper) -> Change:
-        """Bring the shadow up to date; what changed."""
-        changes: dict[Region, Blocks] = {}
-        for region, held in self.blocks.items():
-            now = blocked(stepper.read(region))
-            at = changed_blocks(held, now)
-            if at.size:
-                changes[region] = Blocks(at, now[at])
-                held[at] = now[at]
-        return changes
-
-    def put(self, change: Change) -> None:
-        """Bring the shadow to a later snapshot."""
-        for region, blocks in change.items():
-            self.blocks[region][blocks.at] = blocks.data
-
-
-def blocked(data: Bytes) -> Bytes:
-    """Bytes [n] as blocks, the last one padded with zeros."""
-    short = -data.size % BLOCK
-    return (np.pad(data, (0, short)) if short else data).reshape(-1, BLOCK)
-
-
-def changed_blocks(before: Bytes, after: Bytes) -> NDArray[np.intp]:
-    """Indices of blocks that differ."""
-    words = before.view(np.uint64) != after.view(np.uint64)
-    return np.flatnonzero(words.any(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +35,7 @@ class Record:
     def nbytes(self) -> int:
         """Bytes that the snapshots take."""
         return sum(
-            blocks.data.nbytes
+            blocks.nbytes
             for snapshot in self.snapshots
             for change in (snapshot.before, snapshot.after)
             for blocks in change.values()
@@ -123,12 +67,10 @@ def record(side: Side, turns: Sequence[Turn], found: Diff) -> Record:
 
 
 def kept_spans(spans: Sequence[Span], turn: int) -> Iterator[Span]:
-    """The spans of a program to keep in a turn: of those alike, the first and one other in turn."""
+    """The spans of a program to keep in a turn: of those alike one, another each turn."""
     alike: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Span]] = {}
     for span in spans:
         if not span.mismatch:
             alike.setdefault((span.a.ops, span.b.ops), []).append(span)
-    chosen = {
-        each.index for group in alike.values() for each in (group[0], group[turn % len(group)])
-    }
+    chosen = {group[turn % len(group)].index for group in alike.values()}
     return (span for span in spans if span.index in chosen)

@@ -1,6 +1,6 @@
 """B's spans run from A's inputs and state, and held against what A left."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from bedstone.prove.swap.diff import Side as Stretch
 from bedstone.prove.swap.diff import Span
-from bedstone.prove.swap.drive import Bytes, Side
+from bedstone.prove.swap.drive import Side
 from bedstone.prove.swap.frontier import Place
+from bedstone.prove.swap.image import BLOCK, Change, Indices, Shadow, blocked, write_blocks
 from bedstone.prove.swap.measure import Distance, distance, worst
-from bedstone.prove.swap.record import BLOCK, Record, Shadow, Snapshot, blocked, changed_blocks
+from bedstone.prove.swap.record import Record, Snapshot
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.lower import Region
 from bedstone.spec.dtype import DType
@@ -44,49 +45,52 @@ def replay(
 
     `shadow` holds zeros, as when the record began.
     """
-    stands: dict[Region, Bytes] = {}
+    stray = shadow.differing(side.stepper)
     for snapshot in record.snapshots:
         shadow.put(snapshot.before)
-        _restore(side, shadow, stands)
+        _restore(side, shadow, _with(stray, snapshot.before))
         gaps = side.stepper.between()
         stretch = snapshot.span.a if own else snapshot.span.b
         turn = turns[snapshot.turn]
         side.stepper.run(turn.program, stretch.start, stretch.stop, turn.vars)
-        now = stands = {region: side.stepper.read(region) for region in side.stepper.regions}
+        changed = shadow.differing(side.stepper)
         shadow.put(snapshot.after)
         outside = sum(x != y for x, y in zip(gaps, side.stepper.between(), strict=True))
-        yield _result(side, snapshot, shadow.blocks, now, outside)
+        stray = _with(changed, snapshot.after)
+        yield _result(side, snapshot, shadow, stray, outside)
 
 
-def _restore(side: Side, shadow: Shadow, stands: Mapping[Region, Bytes]) -> None:
-    """Make memory what the shadow says; `stands` is what it holds, as far as that is known."""
-    for region, memory in side.stepper.regions.items():
-        held = shadow.blocks.get(region)
-        if held is None or len(held) != -(-memory.nbytes // BLOCK):
-            continue
-        wanted = held.reshape(-1)[: memory.nbytes]
-        if region not in stands or not np.array_equal(stands[region], wanted):
-            side.stepper.write(region, wanted)
+Touched = dict[Region, Indices]
+
+
+def _with(touched: Touched, change: Change) -> Touched:
+    """Blocks that were touched, or that a change names."""
+    none = np.zeros(0, np.int32)
+    return {
+        region: np.union1d(at, change[region].at if region in change else none)
+        for region, at in touched.items()
+    }
+
+
+def _restore(side: Side, shadow: Shadow, touched: Touched) -> None:
+    """Make memory what the shadow says; it is but for the blocks that were touched."""
+    for region, at in touched.items():
+        if at.size:
+            write_blocks(side.stepper, region, shadow.blocks[region], at)
 
 
 def _result(
-    side: Side,
-    snapshot: Snapshot,
-    expected: Mapping[Region, Bytes],
-    found: Mapping[Region, Bytes],
-    gaps: int,
+    side: Side, snapshot: Snapshot, shadow: Shadow, touched: Touched, gaps: int
 ) -> SpanResult:
     numbers: list[Distance] = []
     exact: list[Distance] = []
     strays: list[str] = ["memory between regions"] if gaps else []
     outside = gaps
-    for region, data in found.items():
-        held, now = expected.get(region), blocked(data)
-        if region.kind == "scratch" or held is None or held.size != now.size:
+    for region, at in touched.items():
+        if region.kind == "scratch" or not (at.size or _small(snapshot, shadow, region)):
             continue
-        differs = _marked(changed_blocks(held, now), len(held))
-        if region not in snapshot.after and not differs.any():
-            continue
+        held, now = shadow.blocks[region], blocked(side.stepper.view(region))
+        differs = _marked(at[(held[at] != now[at]).any(axis=1)], len(held))
         compared, astray = _masks(snapshot, region, len(held), differs)
         beyond = int((held[astray] != now[astray]).sum())
         outside += beyond
@@ -103,11 +107,17 @@ def _result(
     )
 
 
+def _small(snapshot: Snapshot, shadow: Shadow, region: Region) -> bool:
+    """Whether all of a region counts: a small result may well be what it was before."""
+    known = snapshot.span.a.frontier.writes
+    return len(shadow.blocks[region]) * BLOCK <= _SMALL and any(_is(p, region) for p in known)
+
+
 def _masks(snapshot: Snapshot, region: Region, count: int, differs: Mask) -> tuple[Mask, Mask]:
     """Of `count` blocks those to compare, and those that B changed where it should not have."""
     span = snapshot.span
     after = snapshot.after.get(region)
-    changed = _marked(after.at if after else np.zeros(0, np.intp), count)
+    changed = _marked(after.at if after else np.zeros(0, np.int32), count)
     known = span.a.frontier.writes
     lives = _owned(span.a, region, count, known | span.b.frontier.written)
     compared = changed & lives
@@ -118,7 +128,7 @@ def _masks(snapshot: Snapshot, region: Region, count: int, differs: Mask) -> tup
     return compared, differs & ~compared & ~changed & ~private
 
 
-def _marked(at: NDArray[np.intp], count: int) -> Mask:
+def _marked(at: Indices, count: int) -> Mask:
     mask = np.zeros(count, np.bool_)
     mask[at] = True
     return mask

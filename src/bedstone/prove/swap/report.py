@@ -92,10 +92,9 @@ def _badness(result: SpanResult) -> tuple[int, int, float, float]:
 
 
 def _finding(result: SpanResult, turn: Turn) -> str:
-    at = max((feed.start for feed in turn.feeds), default=0)
     strays = f"; outside: {', '.join(result.strays)}" if result.strays else ""
     return (
-        f"{result.span}, {turn.rows} rows from position {at}, {_ops(result.span)}: "
+        f"{result.span}, {turn.rows} rows up to position {turn.longest - 1}, {_ops(result.span)}: "
         f"{_told(result.numbers)}, {result.exact.values} integers differ, "
         f"{result.outside} bytes outside{strays}"
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from bedstone.prove.swap.diff import Diff, diff
-from bedstone.prove.swap.drive import LARGE, NAN, Outcome, Side, free_run, limits
+from bedstone.prove.swap.drive import LARGE, NAN, Carries, Outcome, Side, free_run, limits
+from bedstone.prove.swap.image import Shadow
 from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
-from bedstone.prove.swap.record import Record, Shadow, record
+from bedstone.prove.swap.record import Record, record
 from bedstone.prove.swap.replay import SpanResult, replay
 from bedstone.prove.swap.sway import sway_run
 from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
@@ -84,8 +85,7 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
         side = Side(session)
         kept = record(side, turns, found)
         progress("noise")
-        again = free_run(side, turns, NAN, kept.outcome.carries)
-        other = free_run(side, turns, LARGE, kept.outcome.carries)
+        again, other = _again(side, turns, kept.outcome, kept.outcome.carries)
         rng = np.random.default_rng(settings.seed)
         swayed = sway_run(side, turns, found, kept.outcome.carries, rng)
         # where A gives its own logits again, so does each of its spans
@@ -136,13 +136,20 @@ def _crashed(
 def _drive(side: Side, turns: Sequence[Turn], kept: Record, shadow: Shadow) -> _OfB:
     before = side.stepper.weights()
     carries = kept.outcome.carries
-    runs = (
-        free_run(side, turns, NAN, carries),
-        free_run(side, turns, NAN, carries),
-        free_run(side, turns, LARGE, carries),
-    )
+    first = free_run(side, turns, NAN, carries)
+    runs = (first, *_again(side, turns, first, carries))
     results = tuple(replay(side, turns, kept, shadow))
     return _OfB(results, runs, side.stepper.weights() != before)
+
+
+def _again(
+    side: Side, turns: Sequence[Turn], first: Outcome, carries: Carries
+) -> tuple[Outcome, Outcome]:
+    """The outcome of a run alike, and of one on other poison: one run where it changes nothing."""
+    other = free_run(side, turns, LARGE, carries)
+    if not _differing(first, other):
+        return other, other
+    return free_run(side, turns, NAN, carries), other
 
 
 def _evidence(

@@ -1,40 +1,40 @@
-"""What both sides are driven with: a pure function of the protocol, the capacity and a seed.
+"""What both sides are driven with: a pure function of the protocol, its limits and a seed.
 
-Prompts have lengths at which kernels change their path: one token, around a page, around a chunk,
-around the most rows a call takes. Each sequence has pages of its own, in a shuffled order, and
-tokens are drawn, not predicted, so nothing depends on what A computes.
+A short sequence is fed from its first token. A long one need not be: its table names full pages of
+short ones over and over, in a drawn order, and only its last pages are its own. So the end of a
+context costs no more than the rows that are fed there. Own pages are shuffled, and tokens are
+drawn, not predicted, so nothing depends on what A computes.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
 from bedstone.errors import CallerError
+from bedstone.prove.swap.lengths import far_ends, far_start, prompt_lengths
 from bedstone.runtime.inputs import Feed
 from bedstone.runtime.lease import Lease
 from bedstone.verify.protocol import Chain, Protocol, Shape
 
-_STEPS = 2
-"""Single rows that follow each prompt."""
-
-_TOGETHER = 2
-"""Steps of several sequences at once, for each number of them."""
+_PAGE = 32
+"""Tokens of a page where no table has any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One call: the feeds of its sequences, its vars; a chain has what it goes on from instead.
 
-    `opens` is the slot of a sequence that begins here.
+    `opens` are the slots of sequences that begin here, `longest` is the length of the longest
+    sequence once the call's rows are in.
     """
 
     program: str
     feeds: tuple[Feed, ...]
     leases: tuple[Lease, ...]
     vars: dict[str, int]
-    opens: int | None = None
+    longest: int
+    opens: tuple[int, ...] = ()
     chain: Chain | None = None
 
     @property
@@ -55,12 +55,6 @@ class Limits:
     many: frozenset[str] = frozenset()
 
 
-def lengths(page: int, rows: int, most: int) -> tuple[int, ...]:
-    """Prompt lengths on the structural edges that fit in `most` tokens, shortest first."""
-    edges = {1, page - 1, page, page + 1, 2 * page + 1, rows - 1, rows, rows + 1}
-    return tuple(sorted(length for length in edges if 1 <= length <= most))
-
-
 def workload(protocol: Protocol, limits: Limits, seed: int) -> tuple[Turn, ...]:
     """The turns that drive every program of the protocol.
 
@@ -71,29 +65,49 @@ def workload(protocol: Protocol, limits: Limits, seed: int) -> tuple[Turn, ...]:
 
 def capacity(protocol: Protocol, limits: Limits) -> tuple[int, int]:
     """Tokens and sequences that a session has to hold for the workload."""
-    unit = protocol.page_tokens or 1
-    found = prompt_lengths(protocol, limits)
-    margin = _margin(protocol)
-    return sum(-(-(length + margin) // unit) for length in found) * unit, len(found)
+    unit, stays = _unit(protocol), _stays(protocol, limits)
+    return sum(stay.pages(unit) for stay in stays) * unit, len(stays)
 
 
-def prompt_lengths(protocol: Protocol, limits: Limits) -> tuple[int, ...]:
-    """One for each sequence of the workload, as many at least as a step takes at once."""
-    most = limits.reach - _margin(protocol)
-    found = lengths(protocol.page_tokens or 32, protocol.rows.max, max(1, most))
-    spare = max(0, protocol.groups.max - len(found)) if protocol.groups.max <= 8 else 0
-    return found + found[:1] * spare
+@dataclass(frozen=True, slots=True)
+class _Stay:
+    """A sequence to come: what it borrows up to `start`, its prompt's length, the most it has."""
+
+    start: int
+    length: int
+    end: int
+
+    def pages(self, unit: int) -> int:
+        """Pages of its own."""
+        return -(-self.end // unit) - self.start // unit
 
 
-def _margin(protocol: Protocol) -> int:
-    """Rows that a sequence may take after its prompt."""
-    return _STEPS + 2 * _TOGETHER + 3 * len(protocol.chains)
+def _unit(protocol: Protocol) -> int:
+    return protocol.page_tokens or _PAGE
+
+
+def _stays(protocol: Protocol, limits: Limits) -> list[_Stay]:
+    """Short ones, long ones, and as many more as fill the largest step."""
+    unit, reach = _unit(protocol), limits.reach
+    after = 2 * (1 + len(protocol.chains))
+    found = [
+        _Stay(0, length, min(length + after, reach))
+        for length in prompt_lengths(unit, protocol.rows.max, reach)
+    ]
+    found += [_Stay(far_start(unit, end), end, end) for end in far_ends(unit, reach)]
+    whole = reach // unit
+    for at in range(protocol.groups.max - len(found)):
+        start = 7 * at % max(whole, 1) * unit
+        found.append(_Stay(start, start, min(start + unit, reach)))
+    return found
 
 
 @dataclass(slots=True)
 class _Sequence:
     lease: Lease
-    length: int = 0
+    stay: _Stay
+    length: int
+    opened: bool = False
 
 
 class _Planner:
@@ -105,65 +119,109 @@ class _Planner:
         self._step, self._chunk = step, protocol.chunk or step
 
     def turns(self) -> Iterator[Turn]:
-        found = prompt_lengths(self._protocol, self._limits)
-        sequences = [_Sequence(lease) for lease in self._leases(found)]
-        for sequence, length in zip(sequences, found, strict=True):
-            yield from self._prompt(sequence, length)
-            for _ in range(_STEPS):
-                yield self._turn(self._step, [sequence], 1)
-            yield from self._chains(self._step, [sequence])
+        sequences = self._sequences()
+        for sequence in sequences:
+            yield from self._prompt(sequence)
+            if sequence.stay.start == 0:
+                yield from self._on(self._step, [sequence])
+            elif sequence.length > sequence.stay.start:
+                yield from self._at_the_end(sequence)
         yield from self._together(sequences)
 
+    def _at_the_end(self, sequence: _Sequence) -> Iterator[Turn]:
+        """A step, and each chain, whose row is the last that the sequence may have."""
+        yield from self._on(self._step, [_back(sequence, 1)], chains=())
+        for chain in self._follow(self._step, 1):
+            yield from self._on(self._step, [_back(sequence, 2)], chains=(chain,))
+
     def _together(self, sequences: Sequence[_Sequence]) -> Iterator[Turn]:
-        """Steps of two sequences, and of as many as a step takes."""
-        most = min(len(sequences), self._protocol.groups.max)
+        """Steps of two sequences, and of as many as a step takes.
+
+        The longest is second, then first, then last.
+        """
+        far = [s for s in sequences if s.length > s.stay.start > 0]
+        near = [s for s in sequences if s not in far]
+        # a short one first, then the longest
+        order = [*near[1:2], *reversed(far), *near[:1], *near[2:]]
+        most = min(len(order), self._protocol.groups.max)
         for count in sorted({2, most}):
             shape = self._protocol.step(count) if 1 < count <= most else None
             if shape is not None:
-                for _ in range(_TOGETHER):
-                    yield self._turn(shape, sequences[:count], 1)
-                yield from self._chains(shape, sequences[:count])
+                moves = 1 + len(self._follow(shape, count))
+                yield from self._on(shape, [_back(s, moves) for s in order[:count]])
+                for shift in range(1, min(count, 3)):
+                    turned = (*order[shift:count], *order[:shift])
+                    yield from self._on(shape, [_back(s, 1) for s in turned], chains=())
 
-    def _prompt(self, sequence: _Sequence, length: int) -> Iterator[Turn]:
+    def _prompt(self, sequence: _Sequence) -> Iterator[Turn]:
         most = self._chunk.rows or self._protocol.rows.max
-        opens: int | None = sequence.lease.slot
-        while sequence.length < length:
-            rows = min(most, length - sequence.length)
-            yield self._turn(self._chunk, [sequence], rows, opens)
-            opens = None
+        while sequence.length < sequence.stay.length:
+            rows = min(most, sequence.stay.length - sequence.length)
+            yield self._turn(self._chunk, [sequence], rows)
 
-    def _turn(
-        self, shape: Shape, sequences: Sequence[_Sequence], rows: int, opens: int | None = None
-    ) -> Turn:
-        feeds = [Feed(self._tokens(rows), s.length, s.lease) for s in sequences]
+    def _on(
+        self,
+        shape: Shape,
+        sequences: Sequence[_Sequence],
+        chains: tuple[Chain, ...] | None = None,
+    ) -> Iterator[Turn]:
+        """A row for each sequence, then what goes on from it, by default every chain."""
+        following = self._follow(shape, len(sequences)) if chains is None else chains
+        if all(s.length < s.stay.end for s in sequences):
+            yield self._turn(shape, sequences, 1)
+            for chain in following:
+                yield from self._chain(chain, sequences)
+
+    def _follow(self, seed: Shape, count: int) -> tuple[Chain, ...]:
+        """The chains that go on from a step of so many sequences."""
+        return tuple(
+            chain
+            for chain in self._protocol.chains
+            if seed.program in chain.seeds and (count == 1 or chain.program in self._limits.many)
+        )
+
+    def _chain(self, chain: Chain, sequences: Sequence[_Sequence]) -> Iterator[Turn]:
+        if all(s.length < s.stay.end for s in sequences):
+            for sequence in sequences:
+                sequence.length += 1
+            leases = tuple(sequence.lease for sequence in sequences)
+            longest, given = self._vars(sequences, 1)
+            yield Turn(chain.program, (), leases, given, longest, chain=chain)
+
+    def _turn(self, shape: Shape, sequences: Sequence[_Sequence], rows: int) -> Turn:
+        feeds = tuple(Feed(self._tokens(rows), s.length, s.lease) for s in sequences)
+        opens = tuple(s.lease.slot for s in sequences if not s.opened)
         for sequence in sequences:
             sequence.length += rows
-        longest = max(sequence.length for sequence in sequences)
-        given = self._protocol.call_vars(rows * len(feeds), len(feeds), longest=longest)
+            sequence.opened = True
+        longest, given = self._vars(sequences, rows)
         leases = tuple(sequence.lease for sequence in sequences)
-        return Turn(shape.program, tuple(feeds), leases, given, opens)
+        return Turn(shape.program, feeds, leases, given, longest, opens)
 
-    def _chains(self, seed: Shape, sequences: Sequence[_Sequence]) -> Iterator[Turn]:
-        for chain in self._protocol.chains:
-            alone = chain.program not in self._limits.many
-            if seed.program in chain.seeds and (len(sequences) == 1 or not alone):
-                for sequence in sequences:
-                    sequence.length += 1
-                longest = max(sequence.length for sequence in sequences)
-                count = len(sequences)
-                given = self._protocol.call_vars(count, count, longest=longest)
-                leases = tuple(sequence.lease for sequence in sequences)
-                yield Turn(chain.program, (), leases, given, chain=chain)
+    def _vars(self, sequences: Sequence[_Sequence], rows: int) -> tuple[int, dict[str, int]]:
+        longest, count = max(sequence.length for sequence in sequences), len(sequences)
+        return longest, self._protocol.call_vars(rows * count, count, longest=longest)
 
     def _tokens(self, rows: int) -> list[int]:
         return [int(token) for token in self._random.integers(self._limits.vocab, size=rows)]
 
-    def _leases(self, found: Sequence[int]) -> list[Lease]:
-        unit = self._protocol.page_tokens or 1
-        counts = [-(-(length + _margin(self._protocol)) // unit) for length in found]
-        pages = [int(page) for page in self._random.permutation(sum(counts))]
-        ends = list(accumulate(counts))
-        return [
-            Lease(tuple(pages[end - count : end]), unit, slot=index + 1)
-            for index, (count, end) in enumerate(zip(counts, ends, strict=True))
-        ]
+    def _sequences(self) -> list[_Sequence]:
+        unit, stays = _unit(self._protocol), _stays(self._protocol, self._limits)
+        total = sum(stay.pages(unit) for stay in stays)
+        free = iter(int(page) for page in self._random.permutation(total))
+        full: list[int] = []
+        found = []
+        for index, stay in enumerate(stays):
+            own = [next(free) for _ in range(stay.pages(unit))]
+            if stay.start == 0:
+                full += own[: stay.length // unit]
+            lent = self._random.choice(full, stay.start // unit).tolist() if stay.start else []
+            lease = Lease((*lent, *own), unit, slot=index + 1)
+            found.append(_Sequence(lease, stay, stay.start))
+        return found
+
+
+def _back(sequence: _Sequence, moves: int) -> _Sequence:
+    """A sequence with room for so many more rows: where it has none, its last ones go again."""
+    sequence.length = min(sequence.length, sequence.stay.end - moves)
+    return sequence

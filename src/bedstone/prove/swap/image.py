@@ -1,0 +1,107 @@
+"""All memory of a side at a moment, and how it differs from another moment: blocks that changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.prove.swap.drive import NAN, Bytes
+from bedstone.runtime.lower import Region
+from bedstone.runtime.stepper import Stepper
+
+BLOCK = 64
+"""Bytes that are kept or compared as one: as many words as a word has bytes."""
+
+Indices = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Blocks of a region by index [n]: those that hold nothing but poison, then the others' bytes.
+
+    `data` [m, BLOCK] are the last m of them.
+    """
+
+    at: Indices
+    data: Bytes
+
+    @classmethod
+    def of(cls, region: Bytes, at: Indices) -> "Blocks":
+        """The blocks at indices [n] of a region's blocks [count, BLOCK]."""
+        data = region[at]
+        blank = (data == NAN).all(axis=1)
+        return cls(np.concatenate([at[blank], at[~blank]]), data[~blank])
+
+    def put(self, region: Bytes) -> None:
+        """Set them in a region's blocks [count, BLOCK]."""
+        blank = len(self.at) - len(self.data)
+        region[self.at[:blank]] = NAN
+        region[self.at[blank:]] = self.data
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take."""
+        return self.at.nbytes + self.data.nbytes
+
+
+Change = Mapping[Region, Blocks]
+
+
+class Shadow:
+    """Every region's bytes at a moment, each as blocks [n, BLOCK], zero padded; zeros at first."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        self.blocks: dict[Region, Bytes] = {
+            region: np.zeros((-(-memory.nbytes // BLOCK), BLOCK), np.uint8)
+            for region, memory in stepper.regions.items()
+        }
+
+    def take(self, stepper: Stepper) -> Change:
+        """Bring the shadow up to date; what changed."""
+        changes: dict[Region, Blocks] = {}
+        for region, held in self.blocks.items():
+            now = blocked(stepper.view(region))
+            at = changed_blocks(held, now)
+            if at.size:
+                changes[region] = Blocks.of(now, at)
+                changes[region].put(held)
+        return changes
+
+    def put(self, change: Change) -> None:
+        """Bring the shadow to a later moment."""
+        for region, blocks in change.items():
+            blocks.put(self.blocks[region])
+
+    def differing(self, stepper: Stepper) -> dict[Region, Indices]:
+        """Where a side's memory is another, in regions that both have and that are as large."""
+        return {
+            region: changed_blocks(held, blocked(stepper.view(region)))
+            for region, held in self.shared(stepper).items()
+        }
+
+    def shared(self, stepper: Stepper) -> dict[Region, Bytes]:
+        """The regions that a side has too, and as large."""
+        sizes = {region: -(-memory.nbytes // BLOCK) for region, memory in stepper.regions.items()}
+        return {r: held for r, held in self.blocks.items() if sizes.get(r) == len(held)}
+
+
+def blocked(data: Bytes) -> Bytes:
+    """Bytes [n] as blocks; a copy, padded with zeros, where the last one is not whole."""
+    short = -data.size % BLOCK
+    return (np.pad(data, (0, short)) if short else data).reshape(-1, BLOCK)
+
+
+def changed_blocks(before: Bytes, after: Bytes) -> Indices:
+    """Indices of blocks that differ."""
+    words = before.view(np.uint64) != after.view(np.uint64)
+    return np.flatnonzero(words.view(np.uint64)).astype(np.int32)
+
+
+def write_blocks(stepper: Stepper, region: Region, held: Bytes, at: Indices) -> None:
+    """Set blocks of a side's region to what `held` [count, BLOCK] has there."""
+    memory = stepper.view(region)
+    if memory.size % BLOCK:
+        memory[:] = held.reshape(-1)[: memory.size]
+    else:
+        memory.reshape(-1, BLOCK)[at] = held[at]
