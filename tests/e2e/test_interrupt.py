@@ -24,13 +24,17 @@ def test_an_interrupt_leaves_a_build_with_what_is_compiled(tmp_path: Path) -> No
         env=environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        start_new_session=True,
     ) as process:
         until = time.monotonic() + MOST_SECONDS
         while not list(tmp_path.glob("modules/*.cubin")) and time.monotonic() < until:
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
-        os.kill(process.pid, signal.SIGINT)
+        # a terminal interrupts every process of its group
+        os.killpg(process.pid, signal.SIGINT)
         out, err = process.communicate(timeout=MOST_SECONDS)
     assert (process.returncode, out, err) == (INTERRUPTED, b"", b"")
     assert 0 < len(list(tmp_path.glob("modules/*"))) < FEW
     assert not list(tmp_path.glob("modules/.*"))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

@@ -1,5 +1,6 @@
 """CUDA C++ to machine code, on a machine without a GPU."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,18 @@ def test_an_error_shows_the_kernels_own_line(unit, tmp_path, compiler):
         compile_cubins([unit], "sm_90a", cache=tmp_path / "cache", nvrtc=compiler)
     assert 'scale.cu(6): error: identifier "z" is undefined' in str(refused.value)
     assert not list((tmp_path / "cache").glob("*.cubin"))
+
+
+def test_an_option_it_does_not_know_is_told_in_its_words(unit, tmp_path, compiler):
+    odd = replace(unit, flags=("--no-such-option",), defines={"BS_ONLY": "scale"})
+    with pytest.raises(KernelError, match=r"for `sm_90a` with `BS_ONLY=scale`:\n.*no-such-option"):
+        compile_cubins([odd], "sm_90a", cache=tmp_path / "cache", nvrtc=compiler)
+
+
+def test_another_process_loads_the_library_from_where_it_was_found(compiler):
+    assert compiler.library.is_absolute()
+    assert compiler.library.name.startswith("libnvrtc.so")
+    assert compiler.library.is_file()
 
 
 def test_a_machine_without_the_compiler_is_told_what_to_install(monkeypatch):

@@ -1,30 +1,42 @@
 """CUDA C++ to machine code by NVRTC, which needs neither a GPU nor a toolkit.
 
-The library comes from the wheel `nvidia-cuda-nvrtc` or is found where the system keeps it. Cubins
-are kept by what they were made from, as shared objects are.
+The library comes from the wheel `nvidia-cuda-nvrtc` or is found where the system keeps it. Each
+module has a process of its own, as Triton's have.
 """
 
 import ctypes
 import importlib.util
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bedstone.errors import KernelError, TargetError
-from bedstone.target.cache import write_whole
-from bedstone.target.side_by_side import Told, side_by_side, untold
+from bedstone.errors import TargetError
+from bedstone.target.side_by_side import Told, untold
 from bedstone.target.toolchain import Compiler, Unit, unit_digest
+from bedstone.target.worker import Worker, compile_apart
 
 _SYSTEM_NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
-_MESSAGE_LINES = 8
+_WORKER = Path(__file__).with_name("nvrtc_worker.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Nvrtc:
-    """The loaded compiler and its version."""
+    """The compiler: the file of its library, and its version."""
 
-    library: ctypes.CDLL
+    library: Path
     version: tuple[int, int]
+
+
+class _Symbol(ctypes.Structure):
+    """`Dl_info`: whose file an address is of."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
 
 
 def find_nvrtc() -> Nvrtc:
@@ -39,7 +51,7 @@ def find_nvrtc() -> Nvrtc:
             continue
         major, minor = ctypes.c_int(), ctypes.c_int()
         library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-        return Nvrtc(library, (major.value, minor.value))
+        return Nvrtc(_file_of(library), (major.value, minor.value))
     raise TargetError(
         "no CUDA compiler: the `nvidia-cuda-nvrtc` package is not installed and the system has no "
         "libnvrtc; run `pip install nvidia-cuda-nvrtc`"
@@ -51,47 +63,40 @@ def compile_cubins(
 ) -> tuple[Path, ...]:
     """The cubin of each unit for `arch`, compiled only where `cache` has none yet.
 
-    Sources that do not compile are a `KernelError` that shows the compiler's first lines.
+    Raises what `compile_apart` does.
     """
-    identity = Compiler((), f"nvrtc {nvrtc.version[0]}.{nvrtc.version[1]} {arch}")
 
-    def build(unit: Unit) -> Path:
-        built = cache / f"{unit_digest(unit, identity)}.cubin"
-        if not built.exists():
-            write_whole(built, _compile(unit, arch, nvrtc.library))
-        return built
+    def request(unit: Unit) -> dict[str, object]:
+        return {"library": str(nvrtc.library), "options": _options(unit, arch)}
 
-    return side_by_side(build, units, told)
+    worker = Worker(_WORKER, ("-I", "-S"), _identity(nvrtc, arch), request)
+    return compile_apart(units, arch, worker, cache=cache, told=told)
 
 
-def _compile(unit: Unit, arch: str, library: ctypes.CDLL) -> bytes:
+def cubin_path(unit: Unit, arch: str, *, cache: Path, nvrtc: Nvrtc) -> Path:
+    """Where `compile_cubins` keeps a unit's cubin, whether or not it is there."""
+    return cache / f"{unit_digest(unit, Compiler((), _identity(nvrtc, arch)))}.cubin"
+
+
+def _identity(nvrtc: Nvrtc, arch: str) -> str:
+    return f"nvrtc {nvrtc.version[0]}.{nvrtc.version[1]} {arch}"
+
+
+def _options(unit: Unit, arch: str) -> list[str]:
     (source,) = unit.sources
-    options = [
+    return [
         f"--gpu-architecture={arch}",
         *unit.flags,
         *(f"-D{name}={value}" for name, value in sorted(unit.defines.items())),
         *(f"-I{folder.resolve()}" for folder in (*unit.include, source.parent)),
     ]
-    given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-    program = ctypes.c_void_p()
-    text, name = source.read_bytes(), source.name.encode()
-    library.nvrtcCreateProgram(ctypes.byref(program), text, name, 0, None, None)
-    try:
-        if library.nvrtcCompileProgram(program, len(options), given):
-            log = _output(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
-            first = "\n".join(log.strip().splitlines()[:_MESSAGE_LINES])
-            raise KernelError(f"`{source.name}` does not compile for `{arch}`:\n{first}")
-        return _output(library, program, "CUBIN")
-    finally:
-        library.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def _output(library: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
-    size = ctypes.c_size_t()
-    library[f"nvrtcGet{what}Size"](program, ctypes.byref(size))
-    buffer = ctypes.create_string_buffer(size.value)
-    library[f"nvrtcGet{what}"](program, buffer)
-    return buffer.raw
+def _file_of(library: ctypes.CDLL) -> Path:
+    """Where the loader found the library: by a name alone another process may find another."""
+    found = _Symbol()
+    ctypes.CDLL(None).dladdr(library.nvrtcVersion, ctypes.byref(found))
+    return Path(os.fsdecode(found.file)).absolute()
 
 
 def _wheel_libraries() -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Many modules compiled at a time, told of one by one; an interrupt leaves those not begun."""
 
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,10 +22,13 @@ def side_by_side(
 ) -> tuple[Path, ...]:
     """`build` of each unit in order, as many at a time as this process may use cores.
 
-    Where one raises, or `told` does, what was not begun never is.
+    Where one raises, or `told` does, what was not begun never is. A process that `build` starts is
+    kept from interrupts, which a terminal sends to all of a group: it is waited for.
     """
     made: list[Path] = []
-    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+    cores = len(os.sched_getaffinity(0))
+    kept = (signal.SIG_BLOCK, {signal.SIGINT})
+    with ThreadPoolExecutor(cores, initializer=signal.pthread_sigmask, initargs=kept) as pool:
         try:
             for path in pool.map(build, units):
                 made.append(path)

@@ -9,26 +9,18 @@ are kept by what they were made from.
 import hashlib
 import importlib.metadata
 import importlib.util
-import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
 from bedstone.target.architecture import parse_arch
-from bedstone.target.cache import write_whole
-from bedstone.target.side_by_side import Told, side_by_side, untold
-from bedstone.target.toolchain import Compiler, Unit, unit_digest
-
-REFUSED = 3
-"""What the worker exits with where the source is at fault; its output says how."""
+from bedstone.target.side_by_side import Told, untold
+from bedstone.target.toolchain import Unit
+from bedstone.target.worker import Worker, compile_apart
 
 _WORKER = Path(__file__).with_name("triton_worker.py")
-_MESSAGE_LINES = 8
-_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +48,27 @@ def compile_triton(
 
     A define gives a `tl.constexpr` its value, or one of `num_warps`, `num_stages`, `num_ctas` and
     `shared` (the bytes a launch gives a block, 0 unless it says).
-    A source that does not compile is a `KernelError` that shows the kernel's own line.
+    Raises what `compile_apart` does; a source's error shows the kernel's own line.
     """
-    worker = hashlib.sha256(_WORKER.read_bytes()).hexdigest()
-    identity = Compiler((), f"triton {triton.version} {arch} {worker}")
 
-    def build(unit: Unit) -> Path:
-        built = cache / f"{unit_digest(unit, identity)}.cubin"
-        if not built.exists():
-            write_whole(built, _compile(unit, arch, triton))
-        return built
+    def request(unit: Unit) -> dict[str, object]:
+        (source,) = unit.sources
+        parsed = parse_arch(arch)
+        if parsed is None:
+            raise KernelError(
+                f"`{source.name}` is Triton source, which is not compiled for `{arch}`"
+            )
+        return {"capability": 10 * parsed.major + parsed.minor, "defines": dict(unit.defines)}
 
-    return side_by_side(build, units, told)
-
-
-def _compile(unit: Unit, arch: str, triton: Triton) -> bytes:
-    (source,) = unit.sources
-    parsed = parse_arch(arch)
-    if parsed is None:
-        raise KernelError(f"`{source.name}` is Triton source, which is not compiled for `{arch}`")
-    with tempfile.TemporaryDirectory(prefix="bedstone-triton-") as scratch:
-        output = Path(scratch) / "kernel.cubin"
-        request = {
-            "source": str(source.resolve()),
-            "capability": 10 * parsed.major + parsed.minor,
-            "defines": dict(unit.defines),
-            "output": str(output),
-        }
-        fault = _run(request, triton, Path(scratch))
-        if fault is None and output.exists():
-            return output.read_bytes()
-        why = fault or "its process ended and left no code"
-        raise KernelError(f"`{source.name}` does not compile for `{arch}`:\n{why}")
+    script = hashlib.sha256(_WORKER.read_bytes()).hexdigest()
+    identity = f"triton {triton.version} {arch} {script}"
+    environment = partial(_environment, triton)
+    worker = Worker(_WORKER, ("-P", "-s", "-W", "ignore"), identity, request, environment)
+    return compile_apart(units, arch, worker, cache=cache, told=told)
 
 
-def _run(request: dict[str, object], triton: Triton, scratch: Path) -> str | None:
-    """Run the worker in a folder that is gone afterwards; what it says where it fails."""
-    environment = {
+def _environment(triton: Triton, scratch: Path) -> dict[str, str]:
+    return {
         "HOME": str(scratch),
         "PYTHONPATH": str(triton.site),
         "TRITON_CACHE_DIR": str(scratch / "cache"),
@@ -100,23 +76,3 @@ def _run(request: dict[str, object], triton: Triton, scratch: Path) -> str | Non
         "TRITON_DISABLE_LINE_INFO": "1",
         "TRITON_DEFAULT_FP_FUSION": "0",
     }
-    try:
-        # this interpreter and a file of ours; no shell reads it
-        done = subprocess.run(  # noqa: S603
-            (sys.executable, "-P", "-s", "-W", "ignore", str(_WORKER)),
-            input=json.dumps(request),
-            env=environment,
-            cwd=scratch,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it takes more than {_SECONDS} s"
-    if done.returncode == REFUSED:
-        return "\n".join(done.stdout.strip().splitlines()[:_MESSAGE_LINES])
-    if done.returncode:
-        return "\n".join(done.stderr.strip().splitlines()[-_MESSAGE_LINES:])
-    return None
