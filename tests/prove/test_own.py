@@ -131,8 +131,12 @@ def test_a_kernel_is_built_and_right(compiling):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: without(s, "call.json"), "a Solution in C says how it is called in `call.json`"),
-        (lambda s: calling(s, types="i32"), "takes `in buffer<f32>, .*and `call.json` says `i32`"),
+        (lambda s: without(s, "call.json"), "a kernel says how it is called in `call.json`"),
+        (lambda s: calling(s, types="i32"), "a type for each parameter"),
+        (
+            lambda s: calling(s, types="i32, i32, i32"),
+            "takes `in buffer<f32>, .*and `call.json` says `i32, i32, i32`",
+        ),
         (lambda s: calling(s, grid=3), "says how it is called"),
         (lambda s: with_text(s, "elementwise.c", "int x = ;"), "does not compile"),
         (lambda s: without(s, "simd.h"), "does not compile"),

@@ -74,12 +74,15 @@ def test_a_launch_says_its_threads_clusters_and_overlap():
 def test_a_launch_says_how_the_copy_engine_reads_its_matrices():
     of, solution = small("linear_q_bf16_batch", base="linear_q_bf16")
     said = calling(solution)
-    rows, n = (
+    rows, k, n = (
         next(at for at, p in enumerate(said["parameters"]) if p.get("i32") == value)
-        for value in (["xq", 0], 72)
+        for value in (["xq", 0], of.axes["k"].value, 72)
     )
     *_, last = said["parameters"]
-    heights = [*(["xq", rows, h] for h in (16, 32, 64)), *(["w", n, h] for h in (16, 32, 64, 128))]
+    heights = [
+        *(["xq", rows, k, h] for h in (16, 32, 64)),
+        *(["w", n, k, h] for h in (16, 32, 64, 128)),
+    ]
     assert last == {"maps": heights}
     assert of == small("linear_q_bf16")[0]
 

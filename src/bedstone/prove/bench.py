@@ -14,6 +14,7 @@ from bedstone.prove.problem import Problem, Source
 from bedstone.prove.rank import latency, newest
 from bedstone.prove.sandbox.zygote import Zygote
 from bedstone.prove.trace_set import TraceSet, append_traces
+from bedstone.prove.write import kernel_device
 from bedstone.spec.definition import Definition
 from bedstone.spec.identity import definition_identity, solution_identity
 from bedstone.spec.solution import Solution
@@ -51,6 +52,7 @@ def plan_tasks(
     definitions: Sequence[str] = (),
     solutions: Sequence[str] = (),
     *,
+    on: str = "cpu",
     device: str | None = None,
 ) -> list[Task]:
     """What there is to run.
@@ -59,6 +61,7 @@ def plan_tasks(
         traces: The set.
         definitions: Names to keep; all where empty.
         solutions: Names to keep; all where empty.
+        on: `cpu` or `cuda`; kernels for the other are left out.
         device: Where given, leave out what was settled on this device by the same code.
 
     Returns:
@@ -69,7 +72,12 @@ def plan_tasks(
     for name, definition in sorted(traces.definitions.items()):
         if definitions and name not in definitions:
             continue
-        own = [s for s in traces.solutions.get(name, []) if not solutions or s.name in solutions]
+        own = [
+            solution
+            for solution in traces.solutions.get(name, [])
+            if (not solutions or solution.name in solutions)
+            and kernel_device(solution) in (on, None)
+        ]
         identity = definition_identity(definition)
         for workload in traces.workloads.get(name, []):
             todo = tuple(

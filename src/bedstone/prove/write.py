@@ -1,15 +1,23 @@
 """A Solution's files on disk, and what a loader must be told of them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bedstone.spec.identity import solution_identity
 from bedstone.spec.solution import Solution
 
 CALL = "call.json"
-"""The file of a Solution in C that says how it is called."""
+"""The file of a Solution that says how a kernel is called, in C or CUDA."""
 
-C = "c"
+C, CUDA = "c", "cuda"
+
+
+def kernel_device(solution: Solution) -> Literal["cpu", "cuda"] | None:
+    """Where a kernel that is launched as its `call.json` says runs; None of any other Solution."""
+    languages = solution.spec.languages
+    if languages == (CUDA,):
+        return "cuda" if any(source.path == CALL for source in solution.sources) else None
+    return "cpu" if languages == (C,) else None
 
 
 def write_sources(solution: Solution, folder: Path) -> Path:

@@ -88,7 +88,7 @@ def command(
     for left_out in traces.unreadable:
         print(f"left out: {left_out}", file=sys.stderr)
     here = bench.device_of(config) if resume else None
-    tasks = bench.plan_tasks(traces, definition or (), solution or (), device=here)
+    tasks = bench.plan_tasks(traces, definition or (), solution or (), on=config.device, device=here)
     with Stages() as stages:
         source = Source(folder, stand_in)
         runs = bench.bench(

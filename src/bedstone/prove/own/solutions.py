@@ -47,7 +47,8 @@ def kernel_solution(
     Raises:
         KernelError: a parameter is told by nothing, or the source is in no language of these.
     """
-    calling = json.dumps(_calling(kernel, definition, numbers), indent=2) + "\n"
+    said = _calling(kernel, definition, numbers, sources.hardware.arch)
+    calling = json.dumps(said, indent=2) + "\n"
     hardware, path = sources.hardware.name, sources.source(kernel.source)
     if path.suffix not in _LANGUAGES:
         raise KernelError(f"`{path.name}` of hardware set `{hardware}` is neither C nor CUDA")
@@ -93,30 +94,31 @@ def _headers(text: str, sources: Sources) -> Iterator[tuple[str, Path]]:
             yield header, found
 
 
-def _calling(kernel: Kernel, definition: Definition, numbers: Numbers) -> dict[str, Any]:
+def _calling(kernel: Kernel, definition: Definition, numbers: Numbers, arch: str) -> dict[str, Any]:
     own = [name for name in definition.outputs if name not in definition.in_place]
     at = {param.name: index for index, param in enumerate(kernel.params)}
     told = bindings(definition)
-    maps = {"maps": [[box.param, at[box.rows], box.height] for box in kernel.boxes]}
+    boxes = [[box.param, at[box.rows], at["k"], box.height] for box in kernel.boxes]
     return {
         "types": kernel.abi,
         "tensors": [*definition.inputs, *own],
         "parameters": [
-            maps if param.name == MAPS else _parameter(param, told, numbers)
+            {"maps": boxes} if param.name == MAPS else _parameter(param, told, numbers)
             for param in kernel.params
         ],
         "grid": [_extent(extent, at) for extent in kernel.grid],
         "shared": _shared(kernel.shared, at),
-        **_of_a_gpu(kernel),
+        **_of_a_gpu(kernel, arch),
     }
 
 
-def _of_a_gpu(kernel: Kernel) -> dict[str, Any]:
+def _of_a_gpu(kernel: Kernel, arch: str) -> dict[str, Any]:
     """What a GPU is told beside: threads, blocks that share memory, whether launches overlap."""
     if kernel.block == ONE_THREAD:
         return {}
     cluster = list(kernel.cluster) if kernel.cluster else None
-    return {"block": list(kernel.block), "cluster": cluster, "overlaps": kernel.pdl}
+    block = list(kernel.block)
+    return {"arch": arch, "block": block, "cluster": cluster, "overlaps": kernel.pdl}
 
 
 def _parameter(

@@ -9,8 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from bedstone.prove.results import ResultError
+from bedstone.prove.sandbox.cuda import load_cuda
+from bedstone.prove.sandbox.driver import CudaDriver
 from bedstone.prove.sandbox.native import load_native
-from bedstone.prove.write import C
+from bedstone.prove.write import CALL, CUDA, C
 
 PYTHON = ("python", "pytorch", "triton", "tilelang", "cutedsl", "cute_dsl", "cutile", "tlx")
 """Languages whose entry is a Python function."""
@@ -20,20 +22,25 @@ COMPILED = ("cpp", "cuda", "cuda_cpp", "cutlass", "cublas", "cudnn")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An entry, how it is called, and what is to run once before it."""
+    """An entry, how it is called, and what is to run once before it.
+
+    `bind` is a kernel's, whose launch is ours to lay out: it does that and returns the launch.
+    """
 
     entry: Callable[..., Any]
     destination_passing: bool
     setup: Callable[..., Any] | None = None
+    bind: Callable[..., Callable[[], None]] | None = None
 
 
-def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
+def load_entry(folder: Path, spec: Mapping[str, Any], device: str | None = None) -> Loaded:
     """Load a Solution into this process.
 
     Args:
         folder: Its files; the folder's name is the name of the package they form.
         spec: Languages, entry point, binding, calling style, compiler flags, and the `cache` that
             compiled objects are kept in.
+        device: `cpu` or `cuda` where a kernel for the other is to be refused.
 
     Returns:
         The entry; `setup` is the function of that name beside it, if there is one.
@@ -43,8 +50,8 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
     """
     languages = spec["languages"]
     file, _, name = spec["entry_point"].partition("::")
-    if languages == [C]:
-        return Loaded(load_native(folder, file, name, spec), destination_passing=True)
+    if languages == [C] or (languages == [CUDA] and (folder / CALL).is_file()):
+        return _load_kernel(folder, spec, device)
     if all(language in PYTHON for language in languages):
         module = _import(folder, file)
     elif all(language in COMPILED for language in languages) and spec["binding"] == "torch":
@@ -55,7 +62,7 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
         binding = spec["binding"] or "tvm-ffi"
         message = (
             f"no builder for `{listed}` with binding `{binding}`: a compiled entry is bound by "
-            f"PyTorch (binding `torch`), or is a C function of the kernel ABI"
+            f"PyTorch (binding `torch`), or is a kernel with a `{CALL}`"
         )
         raise ResultError("COMPILE_ERROR", message)
     entry = getattr(module, name, None)
@@ -63,6 +70,20 @@ def load_entry(folder: Path, spec: Mapping[str, Any]) -> Loaded:
         raise ResultError("COMPILE_ERROR", f"`{file}` has no function `{name}`")
     setup = getattr(module, "setup", None)
     return Loaded(entry, spec["destination_passing"], setup if callable(setup) else None)
+
+
+def _load_kernel(folder: Path, spec: Mapping[str, Any], device: str | None) -> Loaded:
+    """A kernel of a library, which says in `call.json` how it is called."""
+    file, _, name = spec["entry_point"].partition("::")
+    own = "cpu" if spec["languages"] == [C] else "cuda"
+    if device not in (own, None):
+        message = f"`{name}` is a kernel for `{own}`, and Solutions run on `{device}`"
+        raise ResultError("COMPILE_ERROR", message)
+    if own == "cpu":
+        bind = load_native(folder, file, name, spec)
+    else:
+        bind = load_cuda(folder, file, name, spec, CudaDriver())
+    return Loaded(lambda *tensors: bind(*tensors)(), destination_passing=True, bind=bind)
 
 
 def _import(folder: Path, file: str) -> ModuleType:

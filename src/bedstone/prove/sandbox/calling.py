@@ -1,0 +1,111 @@
+"""How a kernel of a library is called: what its Solution's `call.json` says.
+
+Such a Solution is called as the runtime calls a kernel: with a word for each parameter, once for
+each block of a grid.
+
+    types       the parameters' types, separated by `, `, as a manifest writes them
+    tensors     names of the call's arguments, inputs and then outputs, in order
+    parameters  for each: {"tensor": name}, {"i32": number}, {"f32": number}, {"i32": [name, axis]}
+                for a size of one of them, or {"maps": [[name, rows, k, height], ...]}: tensor maps
+                of bf16 matrices, by the parameters that hold their rows and their values a row
+    grid        for each extent a number, or [parameter, per, times]: `times` blocks for each `per`
+    shared      bytes of scratch, and [parameter, bytes] for what each of its values adds
+
+On a GPU these are said too:
+
+    arch        what it is compiled for, such as `sm_90a`
+    block       threads
+    cluster     blocks that share memory, or null
+    overlaps    whether it waits by itself for the launch before it
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bedstone.prove.results import ResultError
+from bedstone.prove.write import CALL
+
+
+@dataclass(frozen=True, slots=True)
+class OnGpu:
+    """What only a GPU is told. `overlaps` is not: a launch that is timed alone overlaps nothing."""
+
+    arch: str
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """What `call.json` says; `gpu` is None of a kernel in C."""
+
+    types: tuple[str, ...]
+    tensors: tuple[str, ...]
+    parameters: tuple[Mapping[str, Any], ...]
+    grid: tuple[Any, ...]
+    shared: tuple[int, tuple[tuple[int, int], ...]]
+    gpu: OnGpu | None = None
+
+    def values(self, given: Mapping[str, torch.Tensor]) -> list[tuple[str, Any]]:
+        """Each parameter's kind and, of a tensor or maps their names, of a number its value."""
+        return [_value(parameter, given) for parameter in self.parameters]
+
+    def extents(self, numbers: Sequence[Any]) -> tuple[int, int, int]:
+        """The grid, where parameters have these values."""
+        x, y, z = (_extent(extent, numbers) for extent in self.grid)
+        return x, y, z
+
+    def scratch(self, numbers: Sequence[Any]) -> int:
+        """Bytes of scratch of a block."""
+        least, per = self.shared
+        return least + sum(int(numbers[at]) * each for at, each in per)
+
+
+def read_calling(path: Path) -> Calling:
+    """What a `call.json` says; a `ResultError` where it is none."""
+    try:
+        value = json.loads(path.read_bytes())
+        shared = value["shared"]
+        calling = Calling(
+            tuple(value["types"].split(", ")),
+            tuple(value["tensors"]),
+            tuple(value["parameters"]),
+            tuple(value["grid"]),
+            (int(shared[0]), tuple((int(at), int(each)) for at, each in shared[1])),
+            _on_gpu(value) if "block" in value else None,
+        )
+    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        message = f"a kernel says how it is called in `{CALL}`: {error!r}"
+        raise ResultError("COMPILE_ERROR", message) from error
+    if len(calling.types) != len(calling.parameters) or len(calling.grid) != len("xyz"):
+        message = f"`{CALL}` has a type for each parameter and three extents of a grid"
+        raise ResultError("COMPILE_ERROR", message)
+    return calling
+
+
+def _on_gpu(value: Mapping[str, Any]) -> OnGpu:
+    x, y, z = map(int, value["block"])
+    if value["cluster"] is None:
+        return OnGpu(str(value["arch"]), (x, y, z), None)
+    a, b, c = map(int, value["cluster"])
+    return OnGpu(str(value["arch"]), (x, y, z), (a, b, c))
+
+
+def _value(parameter: Mapping[str, Any], given: Mapping[str, torch.Tensor]) -> tuple[str, Any]:
+    ((kind, value),) = parameter.items()
+    if kind in ("tensor", "maps") or not isinstance(value, list):
+        return kind, value
+    name, axis = value
+    return kind, given[name].shape[axis]
+
+
+def _extent(extent: Any, numbers: Sequence[Any]) -> int:  # noqa: ANN401  (a JSON value)
+    if isinstance(extent, int):
+        return extent
+    at, per, times = extent
+    return int(times * -(-numbers[at] // per))
