@@ -23,7 +23,7 @@ def machine(monkeypatch):
     from bedstone.target.hardware import read_sets
 
     features = read_sets()["cpu-x86-64-v3"].features
-    monkeypatch.setattr("bedstone.target.cpu.read_features", lambda: features)
+    monkeypatch.setattr("bedstone.target.features.read_features", lambda: features)
     monkeypatch.setattr("bedstone.build.route.read_features", lambda: features)
     monkeypatch.setattr("bedstone.target.gpu.read_gpus", lambda: ())
 

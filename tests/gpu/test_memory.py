@@ -25,7 +25,7 @@ def stored(tmp_path):
 def uploaded(device, upload, nbytes):
     memory = device.allocate(nbytes)
     told = []
-    device.upload([replace(upload, address=memory.address + upload.address)], told.append)
+    device.upload([replace(upload, address=memory.address + upload.address)], told.append).wait()
     assert told == sorted(told)
     return device.read(memory.address, nbytes)
 
@@ -59,10 +59,10 @@ def test_a_file_that_was_cut_is_refused(device, stored, tmp_path):
     memory = device.allocate(data.size)
     upload = Upload(held, 0, data.size, memory.address, data.size, 1, data.size)
     with pytest.raises(WeightError, match="the file changed after it was opened"):
-        device.upload([upload], lambda _: None)
+        device.upload([upload], lambda _: None).wait()
     missing = replace(upload, stored=Stored(data, (tmp_path / "gone", 0)))
     with pytest.raises(WeightError, match=r"`.*gone` cannot be read: No such file"):
-        device.upload([missing], lambda _: None)
+        device.upload([missing], lambda _: None).wait()
 
 
 def test_many_readers_of_many_pieces(driver, device, stored):

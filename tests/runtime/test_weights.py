@@ -61,7 +61,7 @@ def contents(store, device, plan):
     device.write(memory.address, np.full(plan.nbytes, 0xA5, np.uint8))
     told = []
     copies = uploads(plan, memory.address, lambda name: Stored(store.data[name]))
-    device.upload(tuple(copies), told.append)
+    device.upload(tuple(copies), told.append).wait()
     assert told == sorted(told)
     assert told[-1:] in ([], [plan.nbytes])
     return device.read(memory.address, plan.nbytes)

@@ -24,6 +24,7 @@ from bedstone.checkpoint.names import EMBEDDING, HEAD, INERT_SUFFIXES, expected_
 from bedstone.checkpoint.tensors import Maps, TensorInfo, WeightFile
 from bedstone.errors import WeightError
 from bedstone.spec.dtype import FormatName
+from bedstone.spec.frozen import Frozen
 
 if TYPE_CHECKING:
     from bedstone.checkpoint.chat import ChatTemplate
@@ -39,8 +40,7 @@ SAMPLE_BYTES = 64
 """Bytes of each tensor that go into a checkpoint's identity."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Frozen):
     """The tensors of all files of a checkpoint, by their own names.
 
     `foreign` are those in an element type not read here. `own_name` turns a canonical name into

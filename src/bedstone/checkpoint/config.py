@@ -1,15 +1,14 @@
 """One `ModelConfig` for a model, whichever file format it came in."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from bedstone.errors import WeightError
+from bedstone.spec.frozen import Frozen
 
 RopeScalingKind = Literal["default", "linear", "dynamic", "llama3", "yarn"]
 
 
-@dataclass(frozen=True, slots=True)
-class RopeConfig:
+class RopeConfig(Frozen):
     """How positions turn into angles.
 
     `rot` is the rotated width of a head, `kind` which values form a pair (`neox`: i and i + rot/2;
@@ -29,8 +28,7 @@ LayerKind = Literal["full", "sliding", "recurrent"]
 """Attention to all cached rows or to a window of them, or a recurrence with a state of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecurrentConfig:
+class RecurrentConfig(Frozen):
     """The gated delta net of a hybrid's recurrent layers.
 
     Each key head serves `value_heads / key_heads` consecutive value heads. `kernel` is the width of
@@ -56,8 +54,7 @@ class RecurrentConfig:
         return self.value_heads * self.value_dim
 
 
-@dataclass(frozen=True, slots=True)
-class LatentConfig:
+class LatentConfig(Frozen):
     """Multi-head latent attention: keys and values as one latent of `kv_rank` values a position.
 
     A query or key head holds `own` values made from the latent, then `turned` rotated ones, which
@@ -78,8 +75,7 @@ ExpertLayout = Literal["apart", "merged", "stacked"]
 """A tensor for each expert's matrix; all gate and up matrices in one tensor; or a stack of each."""
 
 
-@dataclass(frozen=True, slots=True)
-class MixtureConfig:
+class MixtureConfig(Frozen):
     """The mixture of experts that stands for the feed-forward block in some `layers`.
 
     Of `experts` networks, each `intermediate` wide, a row takes the `chosen` with the best scores.
@@ -105,8 +101,7 @@ class MixtureConfig:
     layout: ExpertLayout = "apart"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelConfig:
+class ModelConfig(Frozen):
     """What a model family needs to write its step graph. Sizes are in elements.
 
     `architecture` is the Hugging Face class name (`LlamaForCausalLM`) whatever the file format.

@@ -8,15 +8,14 @@ anew.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bedstone.checkpoint.config import LatentConfig, MixtureConfig, ModelConfig, RecurrentConfig
 from bedstone.checkpoint.layers import EXPERTS, TAPS, UP, layer_tensors
 from bedstone.checkpoint.names import whole_tensors
+from bedstone.spec.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Frozen):
     """Rows of a tensor by its canonical name, `rows` of them from `start`.
 
     A tensor is a matrix here, as wide as its last axis; a vector is one row.
@@ -27,8 +26,7 @@ class Window:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Frozen):
     """A constant of a step graph: [n], [n, k], or a stack [e, n, k]."""
 
     name: str

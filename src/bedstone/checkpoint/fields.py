@@ -7,16 +7,17 @@ problem that names it.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from bedstone.errors import WeightError
+from bedstone.spec.frozen import Frozen
 
 SIZE_LIMIT = 1 << 31
 """Sizes in a config stay below this, so that no product of two leaves 64 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRules:
+class FieldRules(Frozen):
     """What is known about each field of one config format."""
 
     used: frozenset[str]
@@ -53,8 +54,7 @@ def require_fields(values: Mapping[str, object], rules: FieldRules, where: str) 
         raise WeightError(f"`{where}` is not supported: " + "; ".join(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Frozen):
     """The fields of `where`, each read as one type; an absent or null field takes the default."""
 
     values: Mapping[str, object]

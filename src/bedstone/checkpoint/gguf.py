@@ -9,15 +9,16 @@ stepped over and decoded only when somebody asks for them.
 import mmap
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from bedstone.checkpoint.tensors import TensorInfo, WeightFile, read_map
 from bedstone.errors import WeightError
 from bedstone.spec.dtype import FormatName
+from bedstone.spec.frozen import Frozen
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
@@ -42,8 +43,7 @@ INFO_BYTES = 8 + 4 + 4 + 8
 """The least bytes a metadata pair and a tensor info take; they bound the counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class GgmlType:
+class GgmlType(Frozen):
     """How a tensor type stores a row: `block` values in `nbytes`; `format` where it is read."""
 
     name: str
@@ -88,8 +88,7 @@ GGML_TYPES: dict[int, GgmlType] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataArray:
+class MetadataArray(Frozen):
     """An array of `count` elements of type `code` that lies at byte `start` of the mapped file."""
 
     code: int
@@ -115,8 +114,7 @@ Metadata = Mapping[str, object]
 """Keys to bool, int, float, str or `MetadataArray`."""
 
 
-@dataclass(slots=True)
-class Cursor:
+class Cursor(Struct):
     """A place in the mapped file that moves as values are read, never past the end."""
 
     buffer: mmap.mmap
@@ -184,8 +182,7 @@ class Cursor:
         return WeightError(f"`{self.path}` is not a usable GGUF file: {reason}")
 
 
-@dataclass(frozen=True, slots=True)
-class GgufFile:
+class GgufFile(Frozen):
     """A GGUF file's metadata and its tensors."""
 
     metadata: Metadata
@@ -212,8 +209,7 @@ def read_gguf(path: Path) -> GgufFile:
     return GgufFile(metadata, _place(cursor, stored, start, alignment))
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(Frozen):
     name: str
     type: GgmlType
     shape: tuple[int, ...]

@@ -6,7 +6,6 @@ architecture stores query and key rows reordered so that neighbouring values tur
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from bedstone.checkpoint.config import LAYER_LIMIT, MixtureConfig, ModelConfig, RopeConfig
@@ -20,13 +19,13 @@ from bedstone.checkpoint.rope import (
     yarn_attention_factor,
 )
 from bedstone.errors import WeightError
+from bedstone.spec.frozen import Frozen
 
 ROPE_FACTORS = "rope_freqs.weight"
 """A tensor [rot/2] that divides the frequencies: how llama3 scaling comes in a GGUF file."""
 
 
-@dataclass(frozen=True, slots=True)
-class GgufFamily:
+class GgufFamily(Frozen):
     """What an architecture of GGUF files is here.
 
     Files of a `mixture` do not say whether the weights of a row's experts are made to sum to one,

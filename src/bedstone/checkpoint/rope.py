@@ -6,37 +6,34 @@ Hugging Face `transformers` (`rope_type`), which checkpoints are written for.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from bedstone.checkpoint.config import RopeConfig, RopeScalingKind
 from bedstone.errors import WeightError
+from bedstone.spec.frozen import Frozen
 
 Frequencies = tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unscaled:
+class Unscaled(Frozen):
     """Frequencies as the base gives them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Frozen):
     """Positions divided by `factor`."""
 
     factor: float
 
 
-@dataclass(frozen=True, slots=True)
-class Dynamic:
+class Dynamic(Frozen):
     """A base that grows with the sequence beyond `original` tokens; within them, unscaled."""
 
     factor: float
     original: int
 
 
-@dataclass(frozen=True, slots=True)
-class Llama3:
+class Llama3(Frozen):
     """Long waves divided by `factor`, short ones kept, those between blended.
 
     A wave is short below `original / high` positions and long above `original / low`.
@@ -48,8 +45,7 @@ class Llama3:
     original: int
 
 
-@dataclass(frozen=True, slots=True)
-class Yarn:
+class Yarn(Frozen):
     """Interpolation by wave length, with a factor on cos and sin.
 
     Pairs that turn more than `beta_fast` times in `original` positions are kept, those that turn

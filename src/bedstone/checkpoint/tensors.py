@@ -6,7 +6,6 @@ tensor's format; `bedstone.checkpoint.dequant` turns rows into float32 where a c
 
 import mmap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,10 @@ from numpy.typing import NDArray
 
 from bedstone.errors import WeightError
 from bedstone.spec.dtype import FormatName
+from bedstone.spec.frozen import Frozen
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(Frozen):
     """One tensor by its own name in the file; `shape` is outermost first, [n, k] for a matrix.
 
     `offset` counts bytes from the start of the file at `path`; the reader that made this checked
@@ -32,8 +31,7 @@ class TensorInfo:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class WeightFile:
+class WeightFile(Frozen):
     """The checked header of one file.
 
     `foreign` holds the tensors whose element type is not read here, name to type name: a model that

@@ -7,27 +7,28 @@ that.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import WeightError
-from bedstone.runtime.device import Device, Memory, Stored
+from bedstone.runtime.device import Arriving, Device, Memory, Stored
 from bedstone.runtime.image import Capture, build_image
 from bedstone.runtime.lower import LoweredProgram, PackSlot, Pointer, Region, Slot, lower
 from bedstone.runtime.memory import array_bytes, upper_bounds
 from bedstone.runtime.regions import Regions, carve, make_ready
 from bedstone.runtime.weights import Checkpoint, WeightPlan, plan_weights, uploads
 from bedstone.spec.dtype import DTYPE_BYTES
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Manifest, Placement
 
 Progress = Callable[[str, int, int], None]
 """Told the stage of a load, how much of it is done and how much there is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binder:
+class Binder(Frozen):
     """The plans of a manifest's weights and sources, and the checkpoint they read."""
 
     manifest: Manifest
@@ -36,8 +37,12 @@ class Binder:
     ranks: Mapping[str, int]
     progress: Progress
 
-    def bind_weights(self, regions: Regions) -> int:
-        """Give every weight its memory, filled; the bytes that are used in place."""
+    @contextmanager
+    def bind_weights(self, regions: Regions) -> Iterator[tuple[int, Arriving]]:
+        """Give every weight its memory; the bytes used in place, and how the others arrive.
+
+        None is on its way any more once the context is left.
+        """
         device = regions.device
         names = [n for n in sorted(self.plans) if self.manifest.buffers[n].kind == "weight"]
         found = {name: self.in_place(name, device) for name in names}
@@ -55,9 +60,13 @@ class Binder:
                 if self.manifest.buffers[name].placement == placement
             }
             bound |= carve(sizes, allocate) if sizes else {}
-        self.fill(device, {name: bound[Region("buffer", name)] for name in copied}, in_place)
         regions.memory.update(bound)
-        return in_place
+        targets = {name: bound[Region("buffer", name)] for name in copied}
+        arriving = self.fill(device, targets, in_place)
+        try:
+            yield in_place, arriving
+        finally:
+            arriving.close()
 
     def run_derived(self, regions: Regions) -> None:
         """Run the `derive` programs in name order, every var at 1."""
@@ -95,10 +104,10 @@ class Binder:
         if memory is None:
             memory = device.allocate(self.plans[name].nbytes)
             copies = uploads(self.plans[name], memory.address, self.stored)
-            device.upload(tuple(copies), lambda _: None)
+            device.upload(tuple(copies), lambda _: None).wait()
         return memory
 
-    def fill(self, device: Device, targets: Mapping[str, Memory], done: int) -> None:
+    def fill(self, device: Device, targets: Mapping[str, Memory], done: int) -> Arriving:
         """Copy buffers' bytes to where they go; `done` bytes of weights are in place already."""
         total = done + sum(memory.nbytes for memory in targets.values())
         self.progress("weights", done, total)
@@ -107,8 +116,9 @@ class Binder:
             for name, memory in targets.items()
             for copy in uploads(self.plans[name], memory.address, self.stored)
         )
-        device.upload(tuple(copies), lambda more: self.progress("weights", done + more, total))
-        self.progress("weights", total, total)
+        return device.upload(
+            tuple(copies), lambda more: self.progress("weights", done + more, total)
+        )
 
     def raw(self, tensor: str) -> NDArray[np.uint8]:
         """A tensor's bytes by its name."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import TensorMap
 
 
@@ -31,24 +32,21 @@ class Memory:
     reserved: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StateNeed:
+class StateNeed(Frozen):
     """A state of `nbytes` bytes, leased `unit` bytes (a page, a slot) at a time; 0 if it is not."""
 
     nbytes: int
     unit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Frozen):
     """A tensor's bytes on the host: mapped, and where a file holds them if one does."""
 
     view: NDArray[np.uint8]
     file: tuple[Path, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(Frozen):
     """`rows` rows of `width` bytes, `source_pitch` apart in a tensor, to device memory.
 
     `source` is where the first row starts in the tensor, `address` where it goes; there the rows
@@ -69,8 +67,7 @@ class Upload:
         return self.rows * self.width
 
 
-@dataclass(frozen=True, slots=True)
-class Tap:
+class Tap(Frozen):
     """After repetition r of a replay, `nbytes` bytes at `source` go to host `sink + r * nbytes`."""
 
     source: int
@@ -78,8 +75,7 @@ class Tap:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinUse:
+class BuiltinUse(Frozen):
     """One launch of a built-in: bytes from each pointer on, and its numbers in the order given.
 
     `largest` are the numbers at the maxima of the vars, `reachable` every combination that a run
@@ -103,10 +99,26 @@ class Pending(Protocol):
 
 
 class Finished:
-    """Replays that were over when they were asked for."""
+    """Replays, or copies, that were over when they were asked for."""
 
     def wait(self) -> None:
         """Nothing is left to wait for."""
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+class Arriving(Protocol):
+    """Copies under way. Nothing that they write may be let go of before one of these returns."""
+
+    def wait(self) -> None:
+        """Return once everything has arrived.
+
+        Raises `WeightError`: a file no longer holds what its header said.
+        """
+
+    def close(self) -> None:
+        """Give up what has not begun, and return once nothing is under way."""
 
 
 class Device(Protocol):
@@ -154,8 +166,8 @@ class Device(Protocol):
     def write(self, address: int, data: NDArray[np.uint8], /) -> None:
         """Copy host bytes [n] to `address`, before any replay asked for later."""
 
-    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None], /) -> None:
-        """Carry out copies, and tell how many bytes have arrived from time to time.
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None], /) -> "Arriving":
+        """Begin copies, and tell whoever waits how many bytes have arrived from time to time.
 
         Raises `WeightError`: a file no longer holds what its header said.
         """

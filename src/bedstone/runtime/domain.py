@@ -1,7 +1,6 @@
 """What values a caller may write into an input."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,13 +8,13 @@ from numpy.typing import NDArray
 from bedstone.errors import CallerError
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
 from bedstone.spec.expr import evaluate
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Bound, Domain, Manifest, State
 
 _HOST_ENTRIES = 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Frozen):
     """The least and the greatest value of an element, both allowed; None is open."""
 
     low: int | float | None

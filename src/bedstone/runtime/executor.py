@@ -7,7 +7,6 @@ checked against what the manifest declares for them before they are copied.
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Self
 
@@ -28,6 +27,7 @@ from bedstone.runtime.memory import (
 )
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
 from bedstone.spec.expr import reads
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
 from bedstone.verify.verified import Verified
 
@@ -35,8 +35,7 @@ _WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
 _READ: tuple[BufferKind, ...] = ("output", "inout")
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Frozen):
     """What loading made: the parts of a session."""
 
     verified: Verified
@@ -46,8 +45,7 @@ class Loaded:
     capacity: Capacity
 
 
-@dataclass(frozen=True, slots=True)
-class _Port:
+class _Port(Frozen):
     """A buffer a caller reads or writes; `limits` None where they depend on a call's vars."""
 
     kind: BufferKind

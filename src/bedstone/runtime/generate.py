@@ -8,7 +8,6 @@ works apart from the host is given a chain's next steps before the last one's to
 
 from collections import abc, deque
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from operator import index
 from typing import Literal
 
@@ -21,11 +20,11 @@ from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease, whole_lease
 from bedstone.runtime.memory import upper_bounds
+from bedstone.spec.frozen import Frozen
 from bedstone.verify.protocol import Chain, Protocol, Shape, protocol
 
 
-@dataclass(frozen=True, slots=True)
-class _Flight:
+class _Flight(Frozen):
     """Runs of a program that have been started: which outputs they hand back, and over what."""
 
     program: Shape | Chain

@@ -11,9 +11,9 @@ each term once and is one scatter.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, ManifestError
@@ -29,6 +29,7 @@ from bedstone.runtime.lower import (
     Word,
 )
 from bedstone.spec.expr import ExprError, evaluate
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Expr, TensorMap, When
 
 LAUNCH_WORDS = 7
@@ -40,8 +41,7 @@ Words = NDArray[np.uint64]
 Indices = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class Linker:
+class Linker(Frozen):
     """What lowering leaves open: where a pointer leads, a kernel's handle, a tensor map's bytes."""
 
     address: Callable[[Pointer], int]
@@ -49,8 +49,7 @@ class Linker:
     tensor_map: Callable[[TensorMap, Pointer], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Frozen):
     """A value that vars decide: an expression of at most `limit`, or 1 while a condition holds."""
 
     what: Expr | When
@@ -117,8 +116,7 @@ class Capture:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Frozen):
     """A program's words before vars are known; `inner_at` are those that point into the image."""
 
     words: Words
@@ -145,8 +143,7 @@ def build_image(program: LoweredProgram, linker: Linker) -> Image:
     )
 
 
-@dataclass(slots=True)
-class _Builder:
+class _Builder(Struct):
     linker: Linker
     words: list[int] = field(default_factory=list)
     inner: list[int] = field(default_factory=list)
@@ -170,13 +167,14 @@ class _Builder:
             self.patch(8 * (table + _ACTIVE), 8, Term(launch.when))
 
     def set_slot(self, at: int, slot: Slot) -> None:
-        match slot:
-            case PackSlot():
-                self.point_inside(at, self.add_pack(slot))
-            case Computed(expr, limit):
-                self.set_expr(at, expr, limit)
-            case _:
-                self.words[at] = self.constant(slot)
+        if isinstance(slot, Pointer):
+            self.words[at] = self.linker.address(slot)
+        elif isinstance(slot, Word):
+            self.words[at] = slot.value
+        elif isinstance(slot, Computed):
+            self.set_expr(at, slot.expr, slot.limit)
+        else:
+            self.point_inside(at, self.add_pack(slot))
 
     def set_expr(self, at: int, expr: Expr, limit: int = _U64_MAX) -> None:
         if isinstance(expr, int):

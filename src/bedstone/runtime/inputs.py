@@ -1,7 +1,6 @@
 """What a call of one sequence or several writes into the inputs it reads. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,14 +8,14 @@ from numpy.typing import NDArray
 from bedstone.errors import CallerError
 from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.lease import Lease
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
 from bedstone.verify.protocol import LineTable, Protocol, Role, Shape
 
 Values = Sequence[float]
 
 
-@dataclass(frozen=True, slots=True)
-class Feed:
+class Feed(Frozen):
     """Tokens of one sequence that go in at positions from `start` on."""
 
     tokens: Sequence[int]

@@ -1,15 +1,14 @@
 """Which pages and which slot of the states a sequence has. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bedstone.errors import CallerError
 from bedstone.runtime.memory import Capacity
+from bedstone.spec.frozen import Frozen
 from bedstone.verify.protocol import LineTable, PageTable, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Frozen):
     """Pages of `unit` tokens in the order the sequence fills them, and its slot.
 
     A page number addresses every paged state: a table whose own pages are smaller has several

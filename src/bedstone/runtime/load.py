@@ -8,9 +8,8 @@ memory, and leaves no thread behind.
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal, NotRequired, Protocol, TypedDict, Unpack
@@ -23,7 +22,7 @@ from bedstone.runtime.device import Device
 from bedstone.runtime.executor import Loaded
 from bedstone.runtime.fit import Ranks, own_indices, require_fit
 from bedstone.runtime.image import build_image
-from bedstone.runtime.lower import lower
+from bedstone.runtime.lower import LoweredProgram, lower
 from bedstone.runtime.memory import plan_capacity
 from bedstone.runtime.modules import resolve_modules
 from bedstone.runtime.program import LoadedProgram
@@ -40,6 +39,7 @@ from bedstone.runtime.verdict import judged, recalled
 from bedstone.runtime.weights import Checkpoint
 from bedstone.spec.codec import parse
 from bedstone.spec.file import read_bounded
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Manifest
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
 from bedstone.target.cache import user_cache
@@ -48,8 +48,7 @@ from bedstone.verify.verified import Verified
 DeviceName = Literal["cpu", "cuda", "null"]
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Frozen):
     """A package in pieces: the manifest, the folder of its modules, and its checkpoint.
 
     `identity` is what the checkpoint's must be; None accepts any.
@@ -186,7 +185,10 @@ def _load(
     with _checkpoint(manifest, parts, options.get("checkpoint")) as checkpoint:
         binder = plan_binding(manifest, checkpoint, ranks, progress)
         regions.memory.update(allocate_regions(manifest, device))
-        in_place = binder.bind_weights(regions)
+        with binder.bind_weights(regions) as (in_place, arriving):
+            # no address is needed to lower, so weights arrive meanwhile
+            lowered = _lowered(manifest, ranks)
+            arriving.wait()
         capacity = plan_capacity(
             manifest,
             options.get("tokens"),
@@ -195,22 +197,25 @@ def _load(
             device.granule,
         )
         regions.memory.update(allocate_states(manifest, capacity, device))
-        programs = _link(manifest, regions, ranks)
+        programs = _link(manifest, lowered, regions)
         binder.run_derived(regions)
     loaded = Loaded(verified, device, regions.memory, programs, capacity)
     _run_once(loaded, progress)
     return loaded
 
 
-def _link(
-    manifest: Manifest, regions: Regions, ranks: Mapping[str, int]
-) -> dict[str, LoadedProgram]:
+def _lowered(manifest: Manifest, ranks: Mapping[str, int]) -> list[LoweredProgram]:
     """Every program a caller may run; those of loading are gone after it."""
-    lowered = [
+    return [
         lower(manifest, name, ranks)
         for name, program in sorted(manifest.programs.items())
         if not program.derive
     ]
+
+
+def _link(
+    manifest: Manifest, lowered: Sequence[LoweredProgram], regions: Regions
+) -> dict[str, LoadedProgram]:
     make_ready(manifest, lowered, regions)
     linker = regions.linker()
     return {

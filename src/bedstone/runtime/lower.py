@@ -6,11 +6,11 @@ expression over vars, or a pack of those. Addresses come later, in `bedstone.run
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from bedstone.errors import ManifestError
-from bedstone.spec.expr import reads
+from bedstone.spec.expr import names
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import (
     F32,
     I32,
@@ -18,7 +18,6 @@ from bedstone.spec.manifest import (
     U8,
     Arg,
     BufArg,
-    Call,
     Expr,
     ExprArg,
     FieldSource,
@@ -41,14 +40,13 @@ from bedstone.spec.manifest import (
     When,
 )
 from bedstone.spec.param import param_bytes
-from bedstone.verify.binding import launch_args, launch_params
+from bedstone.verify.binding import launch_params
 
 _SCALAR_LIMIT = {"i32": 2**31 - 1, "i64": 2**63 - 1, "f32": 0, "u8": 255}
 _WORD = 2**64
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Frozen):
     """A piece of memory by what the manifest calls it; `part` is a scratch of the op `name`."""
 
     kind: Literal["buffer", "state", "scratch"]
@@ -59,39 +57,34 @@ class Region:
         return f"{self.kind} `{self.name}{'.' * bool(self.part)}{self.part}`"
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Frozen):
     """`offset` bytes into a region."""
 
     region: Region
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Frozen):
     """A constant, as the 8 byte word it is staged in."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
+class Computed(Frozen):
     """An expression over vars that may be worth `limit` at most."""
 
     expr: Expr
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class MapSlot:
+class MapSlot(Frozen):
     """A tensor map over the memory from a pointer on."""
 
     tensor: TensorMap
     over: Pointer
 
 
-@dataclass(frozen=True, slots=True)
-class PackedField:
+class PackedField(Frozen):
     """The low `width` bytes of a slot, `at` bytes into a pack."""
 
     at: int
@@ -99,8 +92,7 @@ class PackedField:
     slot: "Pointer | Word | Computed | MapSlot"
 
 
-@dataclass(frozen=True, slots=True)
-class PackSlot:
+class PackSlot(Frozen):
     """A struct of `size` bytes; zero where no field lies."""
 
     size: int
@@ -110,8 +102,7 @@ class PackSlot:
 Slot = Pointer | Word | Computed | PackSlot
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Frozen, cache_hash=True):
     """What a launch runs and how: an entry of a module, or a built-in when `module` is None.
 
     `block` and `cluster` count threads and blocks; `overlaps` lets it start before the launch
@@ -127,8 +118,7 @@ class Kernel:
     algo: GemmAlgo | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredLaunch:
+class LoweredLaunch(Frozen):
     """One launch; `site` is where the manifest has it."""
 
     site: str
@@ -141,13 +131,14 @@ class LoweredLaunch:
     @property
     def reads(self) -> frozenset[str]:
         """The vars that decide anything about this launch."""
-        exprs = [*self.grid, self.shared, *_slot_exprs(self.slots)]
-        names = frozenset[str]().union(*(reads(expr) for expr in exprs))
-        return names if self.when is None else names | {self.when.var}
+        found = set() if self.when is None else {self.when.var}
+        for expr in (*self.grid, self.shared, *_slot_exprs(self.slots)):
+            if not isinstance(expr, int):
+                found.update(names(expr))
+        return frozenset(found)
 
 
-@dataclass(frozen=True, slots=True)
-class LoweredProgram:
+class LoweredProgram(Frozen):
     """A program's launches in order, and the vars a caller has to give, in name order.
 
     `repeats` says that it is worth recording: it is run again and again and never changes.
@@ -163,45 +154,54 @@ class LoweredProgram:
 def lower(manifest: Manifest, name: str, ranks: Mapping[str, int]) -> LoweredProgram:
     """The program `name` of a verified manifest; `ranks` is this process's place in each group."""
     program = manifest.programs[name]
+    kernels = {
+        op: tuple(kernel_of(manifest.ops[op], launch) for launch in manifest.ops[op].impl.launches)
+        for op in {call.op for call in program.calls}
+    }
     launches = tuple(
-        launch
+        _lower_launch(f"program `{name}` call #{index}", binding, at, kernel)
         for index, call in enumerate(program.calls)
-        for launch in _lower_call(manifest, f"program `{name}` call #{index}", call, ranks)
+        for binding in [_Binding(call.op, manifest.ops[call.op], call.args, ranks)]
+        for at, kernel in enumerate(kernels[call.op])
     )
     read = frozenset[str]().union(*(launch.reads for launch in launches))
     repeats = program.graph or not (read or program.once or program.derive)
     return LoweredProgram(name, launches, tuple(sorted(read)), program.graph, repeats)
 
 
-def _lower_call(
-    manifest: Manifest, site: str, call: Call, ranks: Mapping[str, int]
-) -> Iterator[LoweredLaunch]:
-    binding = _Binding(call.op, manifest.ops[call.op], call.args, ranks)
-    for index, launch in enumerate(binding.op.impl.launches):
-        where = f"{site} (op `{call.op}` launch #{index}, `{launch.entry}`)"
-        yield _lower_launch(where, binding, launch)
-
-
-def _lower_launch(site: str, binding: "_Binding", launch: Launch) -> LoweredLaunch:
+def _lower_launch(site: str, binding: "_Binding", at: int, runs: Kernel) -> LoweredLaunch:
+    """A call's launch number `at`, which runs a kernel."""
+    launch = binding.op.impl.launches[at]
     kernel = launch if isinstance(launch, KernelLaunch) else None
     return LoweredLaunch(
-        site=site,
-        kernel=kernel_of(binding.op, launch),
-        slots=tuple(binding.slot(arg) for arg in launch_args(binding.op, launch)),
+        site=f"{site} (op `{binding.name}` launch #{at}, `{launch.entry}`)",
+        kernel=runs,
+        slots=binding.slots(launch),
         grid=kernel.grid if kernel else (1, 1, 1),
         shared=0 if kernel is None or kernel.shared_mem is None else kernel.shared_mem,
         when=launch.when,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Binding:
+class _Binding(Frozen):
     """An op with the arguments of one call."""
 
     name: str
     op: Op
     args: tuple[Arg, ...]
     ranks: Mapping[str, int]
+
+    def slots(self, launch: Launch) -> tuple[Slot, ...]:
+        """What the launch is given; without arguments of its own, what the call gives."""
+        if launch.args is None:
+            return tuple(map(self.bound, self.op.params, self.args))
+        params, args = self.op.params, self.args
+        return tuple(
+            self.bound(params[arg.param], args[arg.param])
+            if type(arg) is ParamArg
+            else self.slot(arg)
+            for arg in launch.args
+        )
 
     def slot(self, arg: LaunchArg) -> Slot:
         if isinstance(arg, Pack):
@@ -217,7 +217,7 @@ class _Binding:
         natural = self.width(field.source)
         width = natural if field.width is None else field.width
         slot = self.source(field.source)
-        if isinstance(slot, Computed):
+        if type(slot) is Computed:
             slot = Computed(slot.expr, min(2 ** (8 * width), _WORD) - 1)
         return PackedField(field.at, width, slot)
 
@@ -250,9 +250,12 @@ class _Binding:
 
     def bound(self, param: ParamType, arg: Arg) -> Pointer | Word | Computed:
         """What one argument of the call gives an interface parameter."""
+        # nearly all arguments are of two kinds, and patterns are tried one after another
+        if isinstance(arg, BufArg):
+            return Pointer(Region("buffer", arg.buf), arg.offset)
+        if type(arg) is I32:
+            return Word(arg.value % _WORD)
         match arg:
-            case BufArg(name, offset):
-                return Pointer(Region("buffer", name), offset)
             case StateArg(name, offset):
                 return Pointer(Region("state", name), offset)
             case VarArg(name):
@@ -288,5 +291,7 @@ def _limit(param: ParamType) -> int:
 
 def _slot_exprs(slots: tuple[Slot, ...]) -> Iterator[Expr]:
     for slot in slots:
-        parts = [f.slot for f in slot.fields] if isinstance(slot, PackSlot) else [slot]
-        yield from (part.expr for part in parts if isinstance(part, Computed))
+        if type(slot) is Computed:
+            yield slot.expr
+        elif type(slot) is PackSlot:
+            yield from (f.slot.expr for f in slot.fields if isinstance(f.slot, Computed))

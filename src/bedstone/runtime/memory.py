@@ -10,12 +10,12 @@ go from one to another.
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeVar
 
 from bedstone.errors import CapacityError
 from bedstone.runtime.device import StateNeed
 from bedstone.spec.dtype import DTYPE_BYTES, DType
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Dim, Manifest, State
 
 KeyT = TypeVar("KeyT")
@@ -29,8 +29,7 @@ _SPARE_SLOTS = 2
 _MOST_CHUNK = 64 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class PageTable:
+class PageTable(Frozen):
     """An input whose entries are page numbers of a paged state.
 
     `row_tokens` is the longest sequence one row of it can describe.
@@ -42,8 +41,7 @@ class PageTable:
     row_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
+class Capacity(Frozen):
     """What the pooled states hold: `tokens` is a whole number of units of `unit` tokens.
 
     `notes` says where this is not what was asked for.

@@ -69,13 +69,14 @@ class NullDevice:
         """Check that the target was allocated."""
         self._require(address, data.size)
 
-    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> None:
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Finished:
         """Check that the targets were allocated."""
         for upload in uploads:
             if upload.nbytes:
                 end = (upload.rows - 1) * upload.target_pitch + upload.width
                 self._require(upload.address, end)
         done(sum(upload.nbytes for upload in uploads))
+        return Finished()
 
     def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
         """Zeros."""

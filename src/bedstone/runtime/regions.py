@@ -1,7 +1,8 @@
 """Memory for everything a manifest names, and the functions its launches run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import field
 
 from bedstone.errors import CallerError, KernelError, ManifestError
 from bedstone.runtime.builtin import builtin_uses
@@ -17,13 +18,13 @@ from bedstone.runtime.memory import (
     upper_bounds,
 )
 from bedstone.runtime.modules import Artifact
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Launch, Manifest, Op, TensorMap
 
 _ARENA_KINDS: tuple[BufferKind, ...] = ("output", "inout", "workspace", "carry")
 
 
-@dataclass(frozen=True, slots=True)
-class Regions:
+class Regions(Frozen):
     """Where each region lies, by what the manifest calls it."""
 
     device: Device

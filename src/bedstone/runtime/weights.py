@@ -7,7 +7,6 @@ segments of a buffer lie end to end in it and fill it exactly, whatever its shap
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import WeightError
 from bedstone.runtime.device import Stored, Upload
 from bedstone.spec.dtype import DTYPE_BYTES, FORMATS, DType
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import (
     Buffer,
     Interleave,
@@ -45,8 +45,7 @@ class Checkpoint(Protocol):
         """The file that holds a tensor's bytes as they are, and where; None if none does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(Frozen):
     """`rows` rows of `width` bytes, `source_pitch` apart in a tensor, `target_pitch` in the buffer.
 
     `source` and `target` are where the first row starts. Rows without gaps on either side are one.
@@ -61,8 +60,7 @@ class Copy:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class WeightPlan:
+class WeightPlan(Frozen):
     """The copies that fill a buffer of `nbytes` bytes."""
 
     buffer: str
@@ -76,8 +74,7 @@ class WeightPlan:
         return only if only is not None and only.rows == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
+class _Matrix(Frozen):
     name: str
     dtype: DType
     rows: int
@@ -136,8 +133,7 @@ def rows_of(upload: Upload) -> NDArray[np.uint8]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Frozen):
     """The checkpoint's tensors as this rank selects them."""
 
     tensors: Mapping[str, TensorInfo]

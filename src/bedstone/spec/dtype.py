@@ -1,7 +1,8 @@
 """Element types of manifest buffers and the block formats of checkpoint rows."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from bedstone.spec.frozen import Frozen
 
 DType = Literal["bf16", "f16", "f32", "fp8e4m3", "fp8e8m0", "i8", "i32", "u32", "i64", "u64", "u8"]
 
@@ -22,8 +23,7 @@ DTYPE_BYTES: dict[DType, int] = {
 FormatName = Literal["f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q4_k", "q6_k"]
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Frozen):
     """How a matrix row is stored: blocks of `block` values in `block_bytes` bytes.
 
     `dtype` is the element type the manifest declares for a buffer that holds such rows: dense

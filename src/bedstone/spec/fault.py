@@ -1,17 +1,16 @@
 """One fault of a manifest: what a parse stops at and what verification lists."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from bedstone.errors import ManifestError
+from bedstone.spec.frozen import Frozen
 
 SHOWN = 60
 """Characters of an untrusted string that a message quotes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Frozen):
     """A broken rule, where it is broken, and by what.
 
     `rule` is a stable id (`P4`, `C3`, `O7`), `path` a JSON pointer into the manifest

@@ -8,10 +8,12 @@ writes the types, `bedstone.verify` judges them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import field
+
 from bedstone.spec.dtype import DType
+from bedstone.spec.frozen import Frozen
 
 SCHEMA_VERSION = 7
 
@@ -33,32 +35,28 @@ ScalarType = Literal["i32", "i64", "f32", "u8"]
 # --- expressions over vars -------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CeilDiv:
+class CeilDiv(Frozen):
     """`ceil(value / by)`."""
 
     value: "Expr"
     by: int
 
 
-@dataclass(frozen=True, slots=True)
-class Mul:
+class Mul(Frozen):
     """`value * by`."""
 
     value: "Expr"
     by: int
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(Frozen):
     """`left + right`."""
 
     left: "Expr"
     right: "Expr"
 
 
-@dataclass(frozen=True, slots=True)
-class Clamp:
+class Clamp(Frozen):
     """`min(max(value - start, 0), length)`."""
 
     value: "Expr"
@@ -79,23 +77,20 @@ Bound = int | float | str | CeilDiv | Mul | Add | Clamp
 # --- vars, topology, states ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(Frozen):
     """A number the caller gives with each run, from 1 to `max`."""
 
     max: int
     axis: Axis | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(Frozen):
     """Rank groups by name, each with its number of members."""
 
     groups: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Frozen):
     """Which stage of a pipeline this manifest is."""
 
     id: str
@@ -103,15 +98,13 @@ class Cut:
     stages: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chat:
+class Chat(Frozen):
     """How the model's chat output is read; inert to the runtime."""
 
     tool_parser: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HostTensor:
+class HostTensor(Frozen):
     """A state supplied by an outer engine: dtype, extents and element strides."""
 
     dtype: DType
@@ -119,15 +112,13 @@ class HostTensor:
     strides: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PositionShard:
+class PositionShard(Frozen):
     """Positions of a paged state dealt over the members of `group`."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
-class HeadsShard:
+class HeadsShard(Frozen):
     """A per-sequence state split by heads: `segments` of (rows, bytes a row) over `group`."""
 
     group: str
@@ -137,8 +128,7 @@ class HeadsShard:
 Shard = PositionShard | HeadsShard
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Frozen):
     """Memory that outlives a call; exactly one of the three sizes (bytes) or `host` is set."""
 
     bytes_per_token: int = 0
@@ -151,8 +141,7 @@ class State:
 # --- buffers ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RankedTensors:
+class RankedTensors(Frozen):
     """A tensor name for each member of `group`."""
 
     group: str
@@ -162,8 +151,7 @@ class RankedTensors:
 TensorSource = str | RankedTensors
 
 
-@dataclass(frozen=True, slots=True)
-class RankedRanges:
+class RankedRanges(Frozen):
     """A half-open range for each member of `group`."""
 
     group: str
@@ -173,16 +161,14 @@ class RankedRanges:
 Ranges = tuple[int, int] | RankedRanges
 
 
-@dataclass(frozen=True, slots=True)
-class Interleave:
+class Interleave(Frozen):
     """Blocks of `rows` rows taken in turn from the segment's tensor and from `with_`."""
 
     with_: TensorSource
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Frozen):
     """One checkpoint tensor (or a window of it) laid into a buffer."""
 
     tensor: TensorSource
@@ -191,8 +177,7 @@ class Segment:
     interleave: Interleave | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Frozen):
     """What values a buffer's elements may take."""
 
     min: Bound | None = None
@@ -202,8 +187,7 @@ class Domain:
     monotone: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
+class Buffer(Frozen):
     """A typed tensor, who provides it and how long it lives."""
 
     dtype: DType
@@ -218,8 +202,7 @@ class Buffer:
     bind: tuple[Segment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Frozen):
     """A file of kernels; its identity is the sha256 of its bytes (hex)."""
 
     source: str
@@ -229,8 +212,7 @@ class Module:
 # --- parameter types -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarParam:
+class ScalarParam(Frozen):
     """A number passed by value."""
 
     type: ScalarType
@@ -239,8 +221,7 @@ class ScalarParam:
         return self.type
 
 
-@dataclass(frozen=True, slots=True)
-class BytesParam:
+class BytesParam(Frozen):
     """A struct of `size` bytes passed by value."""
 
     size: int
@@ -249,8 +230,7 @@ class BytesParam:
         return f"bytes<{self.size}>"
 
 
-@dataclass(frozen=True, slots=True)
-class BufferParam:
+class BufferParam(Frozen):
     """A pointer to a buffer's elements."""
 
     direction: Direction
@@ -260,8 +240,7 @@ class BufferParam:
         return f"{self.direction} buffer<{self.dtype}>"
 
 
-@dataclass(frozen=True, slots=True)
-class StateParam:
+class StateParam(Frozen):
     """A pointer to a state's bytes."""
 
     direction: Direction
@@ -276,87 +255,75 @@ ParamType = ScalarParam | BytesParam | BufferParam | StateParam
 # --- arguments -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class I32:
+class I32(Frozen):
     """A literal."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class I64:
+class I64(Frozen):
     """A literal."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class F32:
+class F32(Frozen):
     """A literal, already rounded to float32."""
 
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class U8:
+class U8(Frozen):
     """A literal."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Frozen):
     """This rank's index in `group`."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
-class BufArg:
+class BufArg(Frozen):
     """A buffer of the manifest, `offset` bytes in."""
 
     buf: str
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StateArg:
+class StateArg(Frozen):
     """A state of the manifest, `offset` bytes in."""
 
     state: str
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class VarArg:
+class VarArg(Frozen):
     """A var's value."""
 
     var: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExprArg:
+class ExprArg(Frozen):
     """An expression's value."""
 
     expr: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class ParamArg:
+class ParamArg(Frozen):
     """The op's interface parameter of that index."""
 
     param: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScratchArg:
+class ScratchArg(Frozen):
     """One of the op's own scratch buffers."""
 
     scratch: str
 
 
-@dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMap(Frozen):
     """A TMA descriptor over interface parameter `param`; dims innermost first, strides in bytes."""
 
     param: int
@@ -373,8 +340,7 @@ class TensorMap:
 FieldSource = ParamArg | ScratchArg | I32 | I64 | F32 | U8 | VarArg | ExprArg | Rank | TensorMap
 
 
-@dataclass(frozen=True, slots=True)
-class PackField:
+class PackField(Frozen):
     """One field of a pack, `at` bytes in; `width` in bytes, None for the source's own."""
 
     at: int
@@ -382,8 +348,7 @@ class PackField:
     width: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Frozen):
     """A struct of `size` bytes passed by value, zero where no field lies."""
 
     size: int
@@ -397,8 +362,7 @@ Arg = BufArg | StateArg | VarArg | ExprArg | I32 | I64 | F32 | U8 | Rank
 # --- ops and programs ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(Frozen):
     """Launch only while `var` lies in [min, max] (inclusive; None is open)."""
 
     var: str
@@ -406,8 +370,7 @@ class When:
     max: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GemmAlgo:
+class GemmAlgo(Frozen):
     """A pinned cuBLASLt algorithm, attribute by attribute."""
 
     id: int
@@ -421,8 +384,7 @@ class GemmAlgo:
     cluster_shape: int
 
 
-@dataclass(frozen=True, slots=True)
-class KernelLaunch:
+class KernelLaunch(Frozen):
     """One kernel of a module with its geometry. `params`/`args` None: the interface's own."""
 
     module: str
@@ -437,8 +399,7 @@ class KernelLaunch:
     args: tuple[LaunchArg, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExternLaunch:
+class ExternLaunch(Frozen):
     """One runtime built-in (`extern:<name>`). `params`/`args` None: the interface's own."""
 
     entry: str
@@ -451,32 +412,28 @@ class ExternLaunch:
 Launch = KernelLaunch | ExternLaunch
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
+class Scratch(Frozen):
     """Memory private to an op's call."""
 
     dtype: DType
     shape: tuple[Dim, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Impl:
+class Impl(Frozen):
     """How an op is carried out: its launches in order."""
 
     launches: tuple[Launch, ...]
     scratch: Mapping[str, Scratch] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(Frozen):
     """An interface and its implementation."""
 
     params: tuple[ParamType, ...]
     impl: Impl
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Frozen):
     """An op bound to one argument per interface parameter."""
 
     op: str
@@ -484,8 +441,7 @@ class Call:
     label: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Frozen):
     """The shape of one call: up to `groups` sequences of `rows` rows each."""
 
     groups: int
@@ -493,8 +449,7 @@ class Batch:
     context: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Frozen):
     """A straight list of calls and how it may be driven."""
 
     calls: tuple[Call, ...]
@@ -504,8 +459,7 @@ class Program:
     graph: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Frozen):
     """A model as a program: every mapping keeps its keys in byte order once serialized."""
 
     model: str

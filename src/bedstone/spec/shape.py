@@ -8,13 +8,16 @@ Shapes compare by identity: two rows that look alike are two places.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import NODEFAULT
+from msgspec.structs import FieldInfo, fields
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Integer:
+from bedstone.spec.frozen import Frozen
+
+
+class Integer(Frozen, eq=False):
     """An integer from `low` to `high`; `format` is the schema's word for it.
 
     A `literal` one is never the name of a constant.
@@ -27,26 +30,22 @@ class Integer:
     literal: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Number:
+class Number(Frozen, eq=False):
     """Any JSON number, held as a float32 (`single`) or a double."""
 
     format: str
     single: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Text:
+class Text(Frozen, eq=False):
     """Any string."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Boolean:
+class Boolean(Frozen, eq=False):
     """`true` or `false`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Choice(Frozen, eq=False):
     """One of a closed set of words; the schema lists them in `groups`.
 
     `rule` is what another word breaks.
@@ -61,36 +60,31 @@ class Choice:
         return tuple(word for group in self.groups for word in group)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Param:
+class Param(Frozen, eq=False):
     """A parameter type's string."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class List:
+class List(Frozen, eq=False):
     """An array of `item`, of `length` where that is set; a tuple once decoded."""
 
     item: "Shape"
     length: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Positional:
+class Positional(Frozen, eq=False):
     """An array with a shape for each place; an instance of `kind` (or a tuple) once decoded."""
 
     items: tuple["Shape", ...]
     kind: type[Any] = tuple
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class Table(Frozen, eq=False):
     """An object whose keys are names."""
 
     item: "Shape"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class Row(Frozen, eq=False):
     """A field: its `name` in JSON, its shape, its attribute in the type.
 
     Left out, it takes `default` where not `required`; `null` means left out where `nullable`.
@@ -104,8 +98,7 @@ class Row:
     default: object = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Record:
+class Record(Frozen, eq=False):
     """An object with the fields of `rows`, in canonical order.
 
     `flat` is a row whose fields lie in this object itself, beside those of `rows`.
@@ -116,16 +109,14 @@ class Record:
     flat: Row | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wrap:
+class Wrap(Frozen, eq=False):
     """An object of one key, `tag`, around a value of its own type."""
 
     tag: str
     shape: "Shape"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ByTag:
+class ByTag(Frozen, eq=False):
     """Records told apart by the one key only they have.
 
     Where not `closed`, the schema does not say that further keys are refused (they are).
@@ -135,16 +126,14 @@ class ByTag:
     closed: bool = True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ByValue:
+class ByValue(Frozen, eq=False):
     """Records told apart by the word under `key`."""
 
     key: str
     arms: Mapping[str, Record]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ByField:
+class ByField(Frozen, eq=False):
     """`marked` where any of the keys `marks` is there, else `plain`."""
 
     marks: frozenset[str]
@@ -152,15 +141,13 @@ class ByField:
     plain: "Ref"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Either:
+class Either(Frozen, eq=False):
     """Alternatives told apart by the kind of JSON value, tried in order."""
 
     shapes: tuple["Shape", ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ref:
+class Ref(Frozen, eq=False):
     """The shape of that name in the grammar."""
 
     name: str
@@ -173,7 +160,7 @@ Shape = (
 
 
 def record(
-    type_: type[Any],
+    type_: type[Frozen],
     shapes: Mapping[str, Shape],
     *,
     attributes: Mapping[str, str] = MappingProxyType({}),
@@ -190,11 +177,11 @@ def record(
     for name, shape in shapes.items():
         attribute = attributes.get(name, name)
         default = defaults[attribute]
-        needed = default is MISSING or name in required
+        needed = default is NODEFAULT or name in required
         rows.append(Row(name, shape, attribute, needed, not needed and default is None, default))
     flat_row = next((row for row in rows if row.name == flat), None)
     return Record(type_, tuple(row for row in rows if row is not flat_row), flat_row)
 
 
-def _default(spec: Field[Any]) -> object:
-    return spec.default_factory() if spec.default_factory is not MISSING else spec.default
+def _default(spec: FieldInfo) -> object:
+    return spec.default_factory() if spec.default_factory is not NODEFAULT else spec.default

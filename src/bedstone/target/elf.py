@@ -6,9 +6,9 @@ every offset is checked before it is used.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bedstone.errors import KernelError
+from bedstone.spec.frozen import Frozen
 
 MAGIC = b"\x7fELF"
 CUDA_MACHINE = 190
@@ -22,8 +22,7 @@ _NO_SECTION = 0
 _CLASS_64, _LITTLE_ENDIAN = 2, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Frozen):
     """A defined symbol: `type` and `other` as ELF has them, `data` its bytes in the file."""
 
     name: str
@@ -32,8 +31,7 @@ class Symbol:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Elf:
+class Elf(Frozen):
     """An ELF file; `abi` is the version of its ABI."""
 
     machine: int
@@ -42,8 +40,7 @@ class Elf:
     symbols: tuple[Symbol, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(Frozen):
     name: int
     kind: int
     address: int

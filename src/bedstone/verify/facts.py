@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import (
     Buffer,
     ExternLaunch,
@@ -26,8 +27,7 @@ from bedstone.verify.sizes import array_bytes, footprint
 ValueT = TypeVar("ValueT")
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Frozen):
     """Bytes a tensor map of an op addresses past the buffer bound to one parameter."""
 
     launch: int
@@ -36,8 +36,7 @@ class Reach:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpFacts:
+class OpFacts(Frozen):
     """What a call needs to know of its op; `reaches` is by interface parameter."""
 
     flow: OpFlow
@@ -46,16 +45,14 @@ class OpFacts:
     reaches: Mapping[int, Sequence[Reach]]
 
 
-@dataclass(frozen=True, slots=True)
-class Deal:
+class Deal(Frozen):
     """The first paged state that is dealt by position, and the group it is dealt over."""
 
     state: str
     group: str
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Frozen):
     """The manifest with its corners: `upper` has every var at its max, `lower` at 1.
 
     `groups` has the topology's member counts by name, in order; `buffer_bytes` is at the upper

@@ -5,10 +5,10 @@ A topic file declares rows over one kind of *subject* (a buffer, a launch, a cal
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from bedstone.spec.fault import Fault
+from bedstone.spec.frozen import Frozen
 
 SubjectT_contra = TypeVar("SubjectT_contra", contravariant=True)
 PartT = TypeVar("PartT")
@@ -17,8 +17,7 @@ LISTED = 8
 """How many names a message lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Frozen):
     """A fault before its rule stamps an id on it."""
 
     message: str
@@ -26,8 +25,7 @@ class Finding:
     objects: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Frozen):
     """Where in the manifest a subject stands.
 
     `text` says it in a sentence, `path` is its JSON pointer, `objects` names what it belongs to,
@@ -50,8 +48,7 @@ class Place:
         return Finding(f"{self.text} {problem}", self.path + at, self.objects + objects)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule(Generic[SubjectT_contra]):
+class Rule(Frozen, Generic[SubjectT_contra]):
     """One rule: a stable id, its topic, and the check whose docstring says what must hold."""
 
     id: str
@@ -64,8 +61,7 @@ class Rule(Generic[SubjectT_contra]):
         return (self.check.__doc__ or "").partition("\n")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Each(Generic[SubjectT_contra, PartT]):
+class Each(Frozen, Generic[SubjectT_contra, PartT]):
     """The rows `rows`, judged on every part that `parts` finds in the subject."""
 
     parts: Callable[[SubjectT_contra], Iterable[PartT]]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from bedstone.errors import KernelError
 from bedstone.runtime.abi import abi_symbol, require_abi
-from bedstone.runtime.cpu.memory import copy_all, map_zeros, view_of
+from bedstone.runtime.cpu.copies import Copies
+from bedstone.runtime.cpu.memory import map_zeros, view_of
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
 from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
 from bedstone.runtime.image import Capture
@@ -84,9 +85,9 @@ class CpuDevice:
         """Copy host bytes [n] to `address`."""
         ctypes.memmove(address, data.ctypes.data, data.size)
 
-    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> None:
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Copies:
         """Copy rows from files, and from where the host has them."""
-        copy_all(uploads, self.threads, done)
+        return Copies(uploads, self.threads, done)
 
     def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
         """A copy of `nbytes` bytes at `address`."""

@@ -17,7 +17,7 @@ from bedstone.runtime.cuda.states import States, plan_arenas
 from bedstone.runtime.cuda.steps import Steps
 from bedstone.runtime.cuda.tensormap import tiled_map
 from bedstone.runtime.cuda.upload import Uploader
-from bedstone.runtime.device import BuiltinUse, Memory, Pending, StateNeed, Tap, Upload
+from bedstone.runtime.device import BuiltinUse, Finished, Memory, Pending, StateNeed, Tap, Upload
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
@@ -109,10 +109,11 @@ class CudaDevice:
         self._driver.copy_in(address, data.ctypes.data, data.size, self._stream)
         self._driver.sync(self._stream)
 
-    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> None:
-        """Read files with many threads, and copy as they read."""
+    def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Finished:
+        """Read files with many threads, and copy as they read; all is there on return."""
         self._synchronized()
         Uploader(self._driver).run(uploads, done)
+        return Finished()
 
     def read(self, address: int, nbytes: int) -> NDArray[np.uint8]:
         """A copy of device memory, after everything enqueued."""

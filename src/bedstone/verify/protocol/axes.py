@@ -1,12 +1,10 @@
 """The three things a call counts, and the vars that count them."""
 
-from dataclasses import dataclass
-
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Axis, Manifest
 
 
-@dataclass(frozen=True, slots=True)
-class AxisVar:
+class AxisVar(Frozen):
     """The var that counts an axis, and the most it may be.
 
     `name` is None in a stage of a cut none of whose calls reads that var; its programs bound it.
@@ -16,8 +14,7 @@ class AxisVar:
     max: int
 
 
-@dataclass(frozen=True, slots=True)
-class Axes:
+class Axes(Frozen):
     """The var of each axis.
 
     `rows` counts this rank's rows of a call, `groups` its sequences, `ranks` the rows of every

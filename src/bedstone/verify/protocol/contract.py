@@ -4,11 +4,11 @@ The loop learns no model and no name: it acts on fills, batches and axes. `proto
 a verified manifest.
 """
 
-from dataclasses import dataclass
 from math import lcm
 
 from bedstone.errors import CallerError, ManifestError
 from bedstone.spec.fault import Fault
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Axis, Fill, Manifest
 from bedstone.verify.protocol.axes import AxisVar
 from bedstone.verify.protocol.fill_rules import FILL_ROWS
@@ -31,8 +31,7 @@ PROTOCOL_ROWS: Rows[Reading] = (*FILL_ROWS, *TABLE_ROWS, *PROGRAM_ROWS)
 PROTOCOL_RULES = tuple(rules_of(PROTOCOL_ROWS))
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Frozen):
     """What a serving loop may do with a manifest.
 
     `rows`, `groups`, `ranks` are the vars of a call. `roles` are the buffers it fills or reads, by

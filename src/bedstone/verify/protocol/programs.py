@@ -1,7 +1,6 @@
 """The calls a loop may make: programs of one shape a call, and programs that feed themselves."""
 
-from dataclasses import dataclass
-
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
 from bedstone.verify.protocol.axes import AxisVar
 from bedstone.verify.protocol.reading import (
@@ -14,8 +13,7 @@ from bedstone.verify.protocol.roles import Role, role_of
 from bedstone.verify.protocol.tables import table_states
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Frozen):
     """One callable shape: up to `groups` sequences of exactly `rows` rows (None: set per call).
 
     `emits` is the `tokens` output it writes (None: the call only advances state), `count` the
@@ -35,8 +33,7 @@ class Shape:
     graph: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Frozen):
     """A program that runs again and again with nothing from the host in between.
 
     It reads no input but tables, and writes the tokens output `emits`. `advances` are the carries

@@ -1,8 +1,8 @@
 """What a manifest says to a serving loop, read without judging it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Batch, BufArg, Buffer, Fill, Manifest, Program, StateArg
 from bedstone.verify.binding import call_bindings, reads, writes
 from bedstone.verify.protocol.axes import Axes
@@ -11,8 +11,7 @@ from bedstone.verify.protocol.tables import table_states
 from bedstone.verify.rule import Place, escape
 
 
-@dataclass(frozen=True, slots=True)
-class Traffic:
+class Traffic(Frozen):
     """The buffers a program's calls read and write, by name in byte order, and its states."""
 
     reads: tuple[str, ...]
@@ -20,8 +19,7 @@ class Traffic:
     states: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Frozen):
     """A verified manifest with its axes and the traffic of each of its programs.
 
     `sampled` says that tokens must come out of the manifest; the caller samples otherwise.
@@ -51,8 +49,7 @@ class Reading:
         return cut is not None and cut.stage + 1 < cut.stages
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Frozen):
     """A buffer with a fill; `role` is None where no fill takes its shape."""
 
     reading: Reading
@@ -67,8 +64,7 @@ class Filled:
         return buffer_place(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Tabled:
+class Tabled(Frozen):
     """An input without a fill whose domain indexes a state."""
 
     reading: Reading
@@ -82,8 +78,7 @@ class Tabled:
         return buffer_place(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Driven:
+class Driven(Frozen):
     """A program with a `batch`."""
 
     reading: Reading

@@ -1,15 +1,14 @@
 """What the loop writes into an input, or reads from an output, and over which axis."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from bedstone.spec.dtype import DType
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Axis, Buffer, Dim, Fill
 from bedstone.verify.protocol.axes import Axes
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Frozen):
     """A buffer with a fill.
 
     `over` is the axis its first dimension counts, None where it has a fixed number of entries;
@@ -38,8 +37,7 @@ def role_of(name: str, buffer: Buffer, fill: Fill, axes: Axes) -> Role | None:
     return Role(name, fill, buffer.dtype, axis, var.max, width) if var else None
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Frozen):
     """The shapes and the element type a fill takes.
 
     Either one entry for each element of an axis in `overs`, `wide` when a constant second

@@ -1,13 +1,11 @@
 """The tables a loop keeps for a sequence: which pages and which lines of the states are its own."""
 
-from dataclasses import dataclass
-
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Axis, Buffer, Dim, Manifest
 from bedstone.verify.protocol.axes import Axes
 
 
-@dataclass(frozen=True, slots=True)
-class PageTable:
+class PageTable(Frozen):
     """An i32 input `[groups, pages]`: the page ids of each sequence, `tokens` token slots a page.
 
     `state` is the one its domain names; every paged state shares the page ids.
@@ -19,8 +17,7 @@ class PageTable:
     pages: int
 
 
-@dataclass(frozen=True, slots=True)
-class LineTable:
+class LineTable(Frozen):
     """An i32 input of `lines` line indices for each sequence, `width` columns each.
 
     The value of line r for sequence slot s is `s * lines_per_slot + r`, where a line is
