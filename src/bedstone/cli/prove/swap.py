@@ -13,6 +13,7 @@ import typer
 
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.prove.parts import read_parts
 from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":
 
     Raises `CallerError`: they were compiled from different ones.
     """
-    mine, theirs = _side(a), _side(b)
+    mine, theirs = read_parts(a), read_parts(b)
     if None not in {mine.identity, theirs.identity} and mine.identity != theirs.identity:
         raise CallerError(
             f"`{a}` and `{b}` were compiled from different checkpoints: `{mine.checkpoint}` and "
@@ -71,16 +72,6 @@ def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":
         )
     weights = checkpoint or mine.checkpoint or theirs.checkpoint
     return replace(mine, checkpoint=weights), replace(theirs, checkpoint=weights)
-
-
-def _side(path: Path) -> "Parts":
-    from bedstone.runtime.load import Parts, read_package
-    from bedstone.spec.codec import parse
-    from bedstone.spec.file import read_bounded
-
-    if path.is_dir():
-        return read_package(path)
-    return Parts(parse(read_bounded(path)), path.parent)
 
 
 def _stage(name: str) -> None:

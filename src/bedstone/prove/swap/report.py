@@ -1,13 +1,13 @@
 """A proof told: one fact a line, the verdict last; and as a JSON document that keeps both. Pure."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from bedstone.errors import CallerError
+from bedstone.prove.plain import plain
 from bedstone.prove.swap.diff import Span
 from bedstone.prove.swap.measure import Distance
 from bedstone.prove.swap.replay import SpanResult
@@ -115,8 +115,8 @@ def document(proof: Proof, names: Mapping[str, str]) -> dict[str, Any]:
         "verdict": asdict(proof.verdict),
         "ops": [asdict(change) for change in proof.diff.ops],
         "apart": list(proof.diff.apart),
-        "evidence": _plain(asdict(proof.evidence)),
-        "spans": [_plain(_span(result)) for result in proof.results],
+        "evidence": plain(asdict(proof.evidence)),
+        "spans": [plain(_span(result)) for result in proof.results],
         "crash": None if proof.crash is None else asdict(proof.crash),
         "lines": lines(proof),
     }
@@ -133,13 +133,6 @@ def _span(result: SpanResult) -> dict[str, Any]:
         "outside": result.outside,
         "strays": list(result.strays),
     }
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401  (any JSON value)
-    """JSON has no infinity: a string stands for it."""
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_document(text: bytes, where: str) -> tuple[list[str], Word]:

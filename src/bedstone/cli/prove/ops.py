@@ -1,0 +1,54 @@
+"""What `prove kernel` and `prove package` share: options, and the run itself."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bedstone.cli.environment import cache_directory
+from bedstone.cli.options import Device
+from bedstone.cli.prove.parts import read_parts
+
+if TYPE_CHECKING:
+    from bedstone.prove.kernel.prove import OpProof
+
+PackageArgument = Annotated[
+    Path,
+    typer.Argument(metavar="PACKAGE", help="A package, or a manifest by its kernels."),
+]
+CheckpointOption = Annotated[
+    str | None, typer.Option(help="Where weights come from; by default the package's own.")
+]
+DeviceOption = Annotated[
+    Device, typer.Option(help="What runs the kernels; calls are recorded on `cpu` only.")
+]
+SeedOption = Annotated[int, typer.Option(help="Of tokens, pages and made inputs.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="One a core by default.")]
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """The options."""
+
+    checkpoint: str | None
+    device: Device
+    seed: int
+    threads: int | None
+
+
+def prove_named(package: Path, names: Sequence[str] | None, how: How) -> "list[OpProof]":
+    """Judge these ops of a package, or all; progress goes to stderr."""
+    from bedstone.prove.kernel.prove import Settings, prove_ops
+
+    parts = read_parts(package)
+    parts = replace(parts, checkpoint=how.checkpoint or parts.checkpoint)
+    settings = Settings(cache_directory(), how.device.value, how.seed, how.threads)
+    wanted = sorted(parts.manifest.ops) if names is None else names
+    return list(prove_ops(parts, wanted, settings, _progress))
+
+
+def _progress(text: str) -> None:
+    print(f"prove: {text}", file=sys.stderr)

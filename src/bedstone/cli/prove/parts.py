@@ -1,0 +1,18 @@
+"""A package, or a manifest beside its kernels, as a command is given it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bedstone.runtime.load import Parts
+
+
+def read_parts(path: Path) -> "Parts":
+    """The parts of a package directory, or of a manifest whose modules lie in its folder."""
+    from bedstone.runtime.load import Parts, read_package
+    from bedstone.spec.codec import parse
+    from bedstone.spec.file import read_bounded
+
+    if path.is_dir():
+        return read_package(path)
+    return Parts(parse(read_bounded(path)), path.parent)

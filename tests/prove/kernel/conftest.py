@@ -1,0 +1,22 @@
+import pytest
+
+from letters import write_tokenizer
+from packages import compiled
+from tiny_models import write_tiny
+
+
+@pytest.fixture(scope="session")
+def kernel_cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernel-cache")
+
+
+def tiny(kind, numerics, folder, cache):
+    write_tiny(kind, folder / "checkpoint")
+    write_tokenizer(folder / "checkpoint")
+    checkpoint = str(folder / "checkpoint")
+    return compiled(checkpoint, folder / "package", cache, numerics=numerics, sequences=2).path
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory, kernel_cache):
+    return tiny("llama", "precise", tmp_path_factory.mktemp("llama"), kernel_cache)
