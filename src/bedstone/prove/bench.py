@@ -88,6 +88,12 @@ def plan_tasks(
     return tasks
 
 
+def kernels_elsewhere(traces: TraceSet, on: str) -> int:
+    """How many Solutions are kernels for another device than `on`."""
+    every = (solution for each in traces.solutions.values() for solution in each)
+    return sum(kernel_device(solution) not in (on, None) for solution in every)
+
+
 def _settled(traces: TraceSet, device: str) -> set[tuple[str, str, str]]:
     return {
         (str(e.record.get("definition")), str(e.record.get("solution")), uuid)

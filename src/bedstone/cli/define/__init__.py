@@ -6,6 +6,7 @@ COMMANDS = {
     "check": "bedstone.cli.define.check",
     "convert": "bedstone.cli.define.convert",
     "export": "bedstone.cli.define.export",
+    "build": "bedstone.cli.define.build",
     "bench": "bedstone.cli.define.bench",
     "rank": "bedstone.cli.define.rank",
     "apply": "bedstone.cli.define.apply",

@@ -87,8 +87,13 @@ def command(
     traces = read_trace_set(folder)
     for left_out in traces.unreadable:
         print(f"left out: {left_out}", file=sys.stderr)
+    if elsewhere := bench.kernels_elsewhere(traces, config.device):
+        kernels = counted(elsewhere, "kernel")
+        print(f"left out: {kernels} for another device than `{config.device}`", file=sys.stderr)
     here = bench.device_of(config) if resume else None
-    tasks = bench.plan_tasks(traces, definition or (), solution or (), on=config.device, device=here)
+    tasks = bench.plan_tasks(
+        traces, definition or (), solution or (), on=config.device, device=here
+    )
     with Stages() as stages:
         source = Source(folder, stand_in)
         runs = bench.bench(

@@ -1,0 +1,74 @@
+"""Our own set as a user runs it: exported, compiled, and every Solution held on the GPU."""
+
+import json
+import os
+
+import pytest
+
+from command_line import bedstone
+
+KERNELS = (
+    "add",
+    "add_norm",
+    "attention",
+    "delta",
+    "linear_q_bf16",
+    "linear_q8_0",
+    "rope_table",
+    "xdown_q8_0_q",
+)
+QUICK = ("--trials", 1, "--warmup", 1, "--iterations", 5, "--warm", "--device", "cuda")
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Some kernels at the sizes of two models, with what others already compiled."""
+    folder = tmp_path_factory.mktemp("own") / "set"
+    models = ("--config", "smollm2-135m", "--config", "qwen3-next-80b-a3b")
+    patterns = [word for kernel in KERNELS for word in ("--kernel", kernel)]
+    ended = bedstone("define", "export", folder, *models, *patterns, "--target", "hopper")
+    assert ended.code == 0, ended.err
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch):
+    if "BEDSTONE_TEST_CACHE" in os.environ:
+        monkeypatch.setenv("BEDSTONE_CACHE", os.environ["BEDSTONE_TEST_CACHE"])
+
+
+def test_bench_runs_every_kernel_of_a_set(exported):
+    built = bedstone("define", "build", exported)
+    assert built.code == 0, built.err
+    ended = bedstone("define", "bench", exported, *QUICK, "--json")
+    traces = json.loads(ended.out)["traces"]
+    failed = [
+        (t["solution"], t["evaluation"]["status"], t["evaluation"]["log"][:400])
+        for t in traces
+        if t["evaluation"]["status"] != "PASSED"
+    ]
+    assert failed == []
+    assert ended.code == 0, ended.err
+    ran = {t["solution"].partition(".")[0] for t in traces}
+    assert set(KERNELS) | {"linear_q_bf16_batch", "linear_q_bf16_tall"} <= ran
+
+
+def test_another_kernels_code_and_fewer_blocks_are_caught(exported):
+    path = next((exported / "solutions").rglob("add.hopper.json"))
+    honest = json.loads(path.read_text())
+    product = honest | {"name": "product", "spec": dict(honest["spec"])}
+    product["spec"]["entry_point"] = honest["spec"]["entry_point"].replace("::add", "::mul")
+    fewer = honest | {"name": "fewer", "sources": [dict(s) for s in honest["sources"]]}
+    (call,) = (s for s in fewer["sources"] if s["path"] == "call.json")
+    said = json.loads(call["content"])
+    call["content"] = json.dumps(said | {"grid": [1, 1, 1]})
+    for each in (product, fewer):
+        path.with_name(f"{each['name']}.json").write_text(json.dumps(each))
+    names = ("--solution", "product", "--solution", "fewer")
+    ended = bedstone("define", "bench", exported, *names, *QUICK, "--json")
+    traces = json.loads(ended.out)["traces"]
+    found = {(t["solution"], t["evaluation"]["status"]) for t in traces}
+    assert ended.code == 1
+    assert ("product", "INCORRECT_NUMERICAL") in found
+    assert ("fewer", "INCORRECT_NUMERICAL") in found
+    assert ("product", "PASSED") not in found
