@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bedstone.prove.swap.measure import distance, logit_distance
+from bedstone.prove.swap.measure import distance, logit_distance, outside
 
 
 def floats(*values: float) -> np.ndarray:
@@ -41,6 +41,11 @@ def test_a_shift_of_all_logits_is_no_divergence():
     found = logit_distance(a, a + 100.0, 0.01)
     assert found.kl == pytest.approx(0.0, abs=1e-12)
     assert (found.differing, found.flips) == (1, 0)
+
+
+def test_what_lies_outside_is_counted_and_nan_does():
+    assert outside(np.array([-1, 0, 3, 4], np.int32), 0, 3) == 2
+    assert outside(np.array([-1e30, np.nan, 4.0], np.float32), None, 3.5) == 2
 
 
 def test_a_flip_has_the_lead_it_overcame():

@@ -22,10 +22,23 @@ ARGMAX_CRASH = (
     "    if (rows > 2) *(volatile int *)8 = 1;\n",
 )
 SEEN = "q->last = a->position[row]"
+PICK = "    return found;\n}"
+GROUP = "        attend_rows(&a, group, first + r"
 
 
 def norm(new: str) -> tuple[str, Edit]:
     return "norm", ("norm.h", NORMED, new)
+
+
+def seen(less: str) -> tuple[str, Edit]:
+    """Attention that does not see the last position where `less` holds."""
+    return "attention", ("attention.h", SEEN, f"{SEEN} - ({less})")
+
+
+def reused(old: str) -> tuple[str, Edit]:
+    """Norms to which what lay in their output before is added as `old`."""
+    wrong = STORE.replace("factor, i, n), n", f"factor, i, n) + {old}, n")
+    return "norm", ("norm.h", STORE, f"vf old = vf_load_n(y + i, n); {wrong}")
 
 
 def row(code: str) -> tuple[str, Edit]:
@@ -59,23 +72,32 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
         row('if (x[0] > 1.5f) y[0] = __builtin_nanf("");'),
     ),
     "outside the write set": ("FAIL", "outside", row("if (!row) y[70 * width] = 1.0f;")),
-    "page edge": (
+    "page edge": ("FAIL", "drift", seen("a->position[row] % 32 == 31")),
+    "past one tile": (
         "FAIL",
         "drift",
-        ("attention", ("attention.h", SEEN, f"{SEEN} - (a->position[row] % 32 == 31)")),
+        ("attention", ("attention.h", "q->sum = q->sum * shrink +", "q->sum = q->sum +")),
     ),
-    "stale read": (
+    "above 4,096 positions": ("FAIL", "drift", seen("a->position[row] > 4095")),
+    "end of the context": ("INCONCLUSIVE", "uneven", seen("a->position[row] == 4199")),
+    "second of a batch": (
         "FAIL",
-        "not finite",
+        "drift",
         (
-            "norm",
-            (
-                "norm.h",
-                STORE,
-                "vf old = vf_load_n(y + i, n); "
-                + STORE.replace("factor, i, n), n", "factor, i, n) + 0.0f * old, n"),
-            ),
+            "attention",
+            ("attention.c", GROUP, f"if (p.stride && first + r == 1) a.scale *= 1.25f;\n{GROUP}"),
         ),
+    ),
+    "stale read": ("FAIL", "not finite", reused("0.0f * old")),
+    "stale read of numbers alone": (
+        "FAIL",
+        "stale",
+        reused("vf_select(old == old, 1e-18f * old, (vf){0})"),
+    ),
+    "out of domain": (
+        "FAIL",
+        "domain",
+        ("argmax", ("argmax.c", PICK, PICK.replace("return", "found.index += 61;\n    return"))),
     ),
     "not repeatable": (
         "INCONCLUSIVE",
@@ -90,10 +112,7 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
     "other picks": (
         "FAIL",
         "picks",
-        (
-            "argmax",
-            ("argmax.c", "    return found;\n}", "    found.index ^= 1;\n    return found;\n}"),
-        ),
+        ("argmax", ("argmax.c", PICK, PICK.replace("return", "found.index ^= 1;\n    return"))),
     ),
 }
 

@@ -22,6 +22,9 @@ NEAR = with_spans(GOOD, bits=4, values=4, relative=1e-6)
 CASES = {
     "identical": [Evidence(identical=True)],
     "apart": [Evidence(apart=1)],
+    "crash": [Evidence(crashed=True)],
+    "stalled": [Evidence(stalled=True)],
+    "domain": [replace(GOOD, strange=1, spans=Spans(outside=1))],
     "outside": [replace(GOOD, spans=Spans(outside=1)), replace(GOOD, weights=True)],
     "not finite": [with_spans(GOOD, broken=1), with_logits(GOOD, broken=1)],
     "restless": [replace(GOOD, restless=1)],
@@ -30,6 +33,7 @@ CASES = {
     "drift": [with_spans(GOOD, values=1, relative=0.006), with_spans(GOOD, values=1, peak=0.2)],
     "flip": [with_logits(NEAR, differing=1, kl=0.02, flips=1, beyond=1)],
     "undriven": [replace(GOOD, undriven=("p",)), replace(GOOD, compared=0)],
+    "uneven": [replace(NEAR, uneven=1)],
     "bit-identical": [GOOD],
     "value-identical": [with_spans(GOOD, bits=2)],
     "logit evidence": [

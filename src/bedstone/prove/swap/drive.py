@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
-from bedstone.prove.swap.measure import Logits, as_logits
+from bedstone.prove.swap.measure import Logits, as_logits, outside
 from bedstone.prove.swap.workload import Limits, Turn
 from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.domain import limits_of
@@ -16,13 +16,14 @@ from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
 from bedstone.runtime.session import Session
 from bedstone.runtime.stepper import Stepper
-from bedstone.spec.manifest import BufArg, BufferKind, Manifest, VarArg
+from bedstone.spec.manifest import BufArg, BufferKind, Domain, Manifest, VarArg
 from bedstone.verify.binding import call_bindings, writes
 from bedstone.verify.protocol import Protocol, protocol
 
 NAN, LARGE = 0xFF, 0x5A
 """Bytes of poison: NaN in every float type, and a number that no kernel computes."""
 
+_CHECKED: tuple[BufferKind, ...] = ("output", "inout", "carry")
 _MEANINGLESS: tuple[BufferKind, ...] = ("workspace", "output")
 Bytes = NDArray[np.uint8]
 
@@ -33,8 +34,12 @@ Carries = Mapping[int, Mapping[Region, Bytes]]
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run left: the logits of each turn, and the carries that each chain went on from."""
+    """What a run left: the logits of each turn, and the carries that each chain went on from.
 
+    `strange` counts values of outputs that lie outside their domain.
+    """
+
+    strange: int = 0
     logits: list[Mapping[str, Logits]] = field(default_factory=list)
     carries: dict[int, Mapping[Region, Bytes]] = field(default_factory=dict)
 
@@ -49,6 +54,7 @@ class Side:
         self.protocol = protocol(session.verified)
         self._kept = frozenset(_before_steps(self.manifest))
         self._written = {name: _written(self.manifest, name) for name in self.manifest.programs}
+        self._domains = dict(_domains(self.manifest))
 
     def open(self, poison: int) -> None:
         """Every sequence is forgotten: paged states hold poison, the others zeros."""
@@ -89,6 +95,18 @@ class Side:
                 size = int(np.prod(shape)) * numpy_dtype(buffer.dtype).itemsize
                 data = self.stepper.read(Region("buffer", name))[:size]
                 found[name] = as_logits(data, buffer.dtype, int(np.prod(shape[:-1])))
+        return found
+
+    def strange(self, turn: Turn) -> int:
+        """Values that the turn left in its outputs and that their domains do not have."""
+        capacity, env = self.session.loaded.capacity, {**upper_bounds(self.manifest), **turn.vars}
+        found = 0
+        for name in self._written[turn.program] & self._domains.keys():
+            buffer = self.manifest.buffers[name]
+            data = self.stepper.view(Region("buffer", name)).view(numpy_dtype(buffer.dtype))
+            values = data[: int(np.prod(extents(buffer.shape, env)))]
+            least_most = limits_of(self._domains[name], self.manifest, capacity, env)
+            found += outside(values, least_most.low, least_most.high)
         return found
 
     def calls(self, program: str) -> int:
@@ -149,7 +167,22 @@ def free_run(
             side.stepper.write(region, data)
         side.stepper.run(turn.program, 0, side.calls(turn.program), turn.vars)
         outcome.logits.append(side.logits(turn))
+        outcome.strange += side.strange(turn)
     return outcome
+
+
+def _domains(manifest: Manifest) -> Iterator[tuple[str, Domain]]:
+    """What each output may hold: as declared, and tokens what the token input may."""
+    buffers = manifest.buffers
+    tokens = next(
+        (b.domain for b in buffers.values() if b.kind == "input" and b.fill == "token"), None
+    )
+    counted = any(buffer.fill == "count" for buffer in buffers.values())
+    for name, buffer in buffers.items():
+        emitted = tokens if buffer.fill == "tokens" and not counted else None
+        domain = buffer.domain or emitted
+        if domain is not None and buffer.kind in _CHECKED:
+            yield name, domain
 
 
 def _vars(manifest: Manifest, program: str) -> set[str]:

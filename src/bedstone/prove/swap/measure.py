@@ -52,6 +52,13 @@ def distance(a: NDArray[np.uint8], b: NDArray[np.uint8], dtype: DType) -> Distan
     )
 
 
+def outside(values: NDArray[np.generic], low: float | None, high: float | None) -> int:
+    """How many of values [n] are below or above what is allowed; None is open, NaN is outside."""
+    held = values.astype(np.float64)
+    least, most = (-np.inf if low is None else low), (np.inf if high is None else high)
+    return int((~((held >= least) & (held <= most))).sum())
+
+
 def worst(distances: Iterable[Distance]) -> Distance:
     """Counts added up, and the worst errors of any."""
     held = list(distances)

@@ -63,6 +63,7 @@ def record(side: Side, turns: Sequence[Turn], found: Diff) -> Record:
             at = span.a.stop
         side.stepper.run(turn.program, at, side.calls(turn.program), turn.vars)
         kept.outcome.logits.append(side.logits(turn))
+        kept.outcome.strange += side.strange(turn)
     return kept
 
 

@@ -1,6 +1,6 @@
 """B's spans run from A's inputs and state, and held against what A left."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,10 +38,20 @@ class SpanResult:
     strays: tuple[str, ...]
 
 
+Nudge = Callable[[str, Stretch], None]
+"""Changes memory before a stretch of a program runs."""
+
+
 def replay(
-    side: Side, turns: Sequence[Turn], record: Record, shadow: Shadow, *, own: bool = False
+    side: Side,
+    turns: Sequence[Turn],
+    record: Record,
+    shadow: Shadow,
+    *,
+    own: bool = False,
+    nudge: Nudge | None = None,
 ) -> Iterator[SpanResult]:
-    """Run each snapshot's span on a side; `own` says that it is A again, for the noise floor.
+    """Run each snapshot's span on a side; `own` says that it is A again, for its noise.
 
     `shadow` holds zeros, as when the record began.
     """
@@ -52,6 +62,8 @@ def replay(
         gaps = side.stepper.between()
         stretch = snapshot.span.a if own else snapshot.span.b
         turn = turns[snapshot.turn]
+        if nudge is not None:
+            nudge(turn.program, stretch)
         side.stepper.run(turn.program, stretch.start, stretch.stop, turn.vars)
         changed = shadow.differing(side.stepper)
         shadow.put(snapshot.after)
@@ -100,7 +112,7 @@ def _result(
             each = compared & (owners == owner)
             pair = held[each].reshape(-1), now[each].reshape(-1)
             (numbers if _measured(side, region) else exact).append(
-                distance(*pair, _dtype(side, region))
+                distance(*pair, dtype_of(side, region))
             )
     return SpanResult(
         snapshot.span, snapshot.turn, worst(numbers), worst(exact), outside, tuple(strays)
@@ -150,6 +162,11 @@ def _places(stretch: Stretch, region: Region) -> list[Place]:
     return sorted(place for place in stretch.frontier.written if _is(place, region))
 
 
+def region_of(place: Place) -> Region:
+    """The memory that a place lies in."""
+    return Region("state" if place.kind == "state" else "buffer", place.name)
+
+
 def _is(place: Place, region: Region) -> bool:
     return (place.kind, place.name) == (region.kind, region.name)
 
@@ -160,6 +177,6 @@ def _measured(side: Side, region: Region) -> bool:
     return buffer is None or buffer.dtype in _FLOATS or buffer.kind == "workspace"
 
 
-def _dtype(side: Side, region: Region) -> DType:
+def dtype_of(side: Side, region: Region) -> DType:
     """A buffer's element type; a state declares none, and kernels on the CPU keep float32 there."""
     return side.manifest.buffers[region.name].dtype if region.kind == "buffer" else "f32"

@@ -77,6 +77,8 @@ def _noise_lines(e: Evidence) -> Iterator[str]:
     )
     for name, stale in (("A", e.floor_stale), ("B", e.stale)):
         yield f"poison: {stale} rows of {name} depend on unused memory"
+    for name, strange in (("A", e.floor_strange), ("B", e.strange)):
+        yield f"domain: {strange} values of {name}'s outputs lie outside"
     yield f"repeat: {e.restless} rows of B differ from run to run"
     if e.weights:
         yield "weights: B wrote to its weights"

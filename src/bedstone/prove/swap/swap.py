@@ -9,11 +9,12 @@ import numpy as np
 
 from bedstone.prove.swap.diff import Diff, diff
 from bedstone.prove.swap.drive import LARGE, NAN, Carries, Outcome, Side, free_run, limits
+from bedstone.prove.swap.even import uneven
 from bedstone.prove.swap.image import Shadow
 from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
 from bedstone.prove.swap.record import Record, record
 from bedstone.prove.swap.replay import SpanResult, replay
-from bedstone.prove.swap.sway import sway_run
+from bedstone.prove.swap.sway import sway_run, swayed_spans
 from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
 from bedstone.prove.swap.watch import Crash, Watch, watched
 from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
@@ -50,12 +51,16 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class _OfA:
-    """What A did again: alike, on other poison, with other last bits, and span by span."""
+    """What A did again: alike, on other poison, and with other last bits; and span by span.
+
+    `noise` are its spans alike, `spans` those with other last bits.
+    """
 
     again: Outcome
     other: Outcome
     swayed: Outcome
     noise: tuple[SpanResult, ...]
+    spans: tuple[SpanResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +90,7 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
         side = Side(session)
         kept = record(side, turns, found)
         progress("noise")
-        again, other = _again(side, turns, kept.outcome, kept.outcome.carries)
-        rng = np.random.default_rng(settings.seed)
-        swayed = sway_run(side, turns, found, kept.outcome.carries, rng)
-        # where A gives its own logits again, so does each of its spans
-        noise = (
-            tuple(replay(side, turns, kept, Shadow(side.stepper), own=True))
-            if _differing(kept.outcome, again)
-            else ()
-        )
+        of_a = _noise(side, turns, found, kept, np.random.default_rng(settings.seed))
         shadow = Shadow(side.stepper)
     progress("replay")
 
@@ -104,9 +101,25 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
     of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
     if isinstance(of_b, Crash):
         return _crashed(found, turns, kept, of_b, settings)
-    evidence = _evidence(found, known, kept, _OfA(again, other, swayed, noise), of_b, settings)
+    evidence = _evidence(found, known, kept, of_a, of_b, settings)
     verdict = judge(evidence, settings.bounds)
     return Proof(found, turns, of_b.results, evidence, verdict, len(kept.snapshots), kept.nbytes)
+
+
+def _noise(
+    side: Side, turns: Sequence[Turn], found: Diff, kept: Record, rng: np.random.Generator
+) -> _OfA:
+    again, other = _again(side, turns, kept.outcome, kept.outcome.carries)
+    # where A gives its own logits again, so does each of its spans
+    steady = not _differing(kept.outcome, again)
+    shadow = Shadow(side.stepper)
+    return _OfA(
+        again,
+        other,
+        swayed=sway_run(side, turns, found, kept.outcome.carries, rng),
+        noise=() if steady else tuple(replay(side, turns, kept, shadow, own=True)),
+        spans=swayed_spans(side, turns, kept, rng),
+    )
 
 
 @contextmanager
@@ -168,6 +181,7 @@ def _evidence(
     changed = {span.program for span in found.spans}
     return Evidence(
         spans=summed(of_b.results),
+        uneven=len(tuple(uneven(of_b.results, of_a.spans))),
         logits=_against(kept.outcome, first, settings.bounds.widened(sway)),
         noise=summed(of_a.noise),
         floor=_against(kept.outcome, of_a.again, limit),
@@ -175,6 +189,8 @@ def _evidence(
         floor_stale=_differing(of_a.again, of_a.other),
         stale=_differing(first, moved),
         restless=_differing(first, repeat),
+        strange=first.strange,
+        floor_strange=kept.outcome.strange,
         weights=of_b.weights,
         undriven=tuple(sorted(changed - driven - loading)),
         unreplayed=sum(bool(s.mismatch) or s.program in loading for s in found.spans),

@@ -9,8 +9,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bedstone.prove.swap.diff import Diff, programs_changed
+from bedstone.prove.swap.diff import Side as Stretch
 from bedstone.prove.swap.drive import NAN, Bytes, Outcome, Side
 from bedstone.prove.swap.frontier import Place, frontier
+from bedstone.prove.swap.image import Shadow
+from bedstone.prove.swap.record import Record
+from bedstone.prove.swap.replay import SpanResult, dtype_of, region_of, replay
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.lower import Region
 from bedstone.spec.dtype import DTYPE_BYTES, DType
@@ -46,6 +50,19 @@ def sway_run(
     return outcome
 
 
+def swayed_spans(
+    side: Side, turns: Sequence[Turn], kept: Record, rng: np.random.Generator
+) -> tuple[SpanResult, ...]:
+    """What A's spans leave where a last bit in two of the floats that they read is flipped."""
+    ends = {program: _ends(side, program) for program in sorted(kept.programs)}
+
+    def nudge(program: str, stretch: Stretch) -> None:
+        for place in stretch.frontier.reads:
+            _flip(side, place, ends[program].get(place), rng)
+
+    return tuple(replay(side, turns, kept, Shadow(side.stepper), own=True, nudge=nudge))
+
+
 def _ends(side: Side, program: str) -> dict[Place, int | None]:
     """Where each place that a program writes ends: where the next one of its buffer begins."""
     written = sorted(frontier(side.manifest, program, 0, side.calls(program)).written)
@@ -57,12 +74,10 @@ def _ends(side: Side, program: str) -> dict[Place, int | None]:
 
 
 def _flip(side: Side, place: Place, end: int | None, rng: np.random.Generator) -> None:
-    """Flip last bits of what lies at a place of a float buffer."""
-    buffer = side.manifest.buffers.get(place.name) if place.kind == "buffer" else None
-    if buffer is None or buffer.dtype not in _FLOATS:
-        return
-    region = Region("buffer", place.name)
-    data = side.stepper.read(region, place.offset, end)
-    values = data.view(_WORDS[DTYPE_BYTES[buffer.dtype]])
-    values ^= rng.integers(2, size=values.size, dtype=values.dtype)
-    side.stepper.write(region, data, place.offset)
+    """Flip last bits of what lies at a place of a float buffer, or of a state."""
+    region = region_of(place)
+    dtype = dtype_of(side, region)
+    if dtype in _FLOATS:
+        data = side.stepper.view(region)[place.offset : end]
+        values = data.view(_WORDS[DTYPE_BYTES[dtype]])
+        values ^= rng.integers(2, size=values.size, dtype=values.dtype)

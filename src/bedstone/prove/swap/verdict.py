@@ -65,11 +65,16 @@ class Evidence:
     bits `sway`. `stale` and `floor_stale` are rows of logits that other bytes in unused memory
     change, `restless` those that differ between two runs of B alike. `undriven` programs changed
     and did not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
+    `uneven` counts kinds of spans in which B is off in places as no rounding is,
+    `strange` counts values of B's outputs outside their domains, `floor_strange` those of A's;
     `weights` says that B wrote to its weights, `crashed` and `stalled` that it died or did not end.
     """
 
     identical: bool = False
     apart: int = 0
+    uneven: int = 0
+    strange: int = 0
+    floor_strange: int = 0
     crashed: bool = False
     stalled: bool = False
     spans: Spans = field(default_factory=Spans)
@@ -147,6 +152,12 @@ RULES: tuple[Rule, ...] = (
     Rule("crash", "FAIL", lambda e, _: e.crashed, "a kernel of B ends the process"),
     Rule("stalled", "INCONCLUSIVE", lambda e, _: e.stalled, "B does not end in time"),
     Rule(
+        "domain",
+        "FAIL",
+        lambda e, _: e.strange > e.floor_strange,
+        "B leaves values in an output that its domain does not have",
+    ),
+    Rule(
         "outside",
         "FAIL",
         lambda e, _: e.spans.outside > e.noise.outside or e.weights,
@@ -188,6 +199,12 @@ RULES: tuple[Rule, ...] = (
         "INCONCLUSIVE",
         lambda e, _: bool(e.undriven) or not (e.compared or e.unreplayed),
         "a changed program was not driven",
+    ),
+    Rule(
+        "uneven",
+        "INCONCLUSIVE",
+        lambda e, _: e.uneven > 0 and e.steady,
+        "B is off in some spans as it is not in others alike: not as roundings are",
     ),
     Rule(
         "bit-identical",
