@@ -182,6 +182,9 @@ def told_axes(
             shape = tuple(formula.size(text, {**whole, name: 1}) for text in operand.shape)
             count = room[operand.name] // nbytes(operand.dtype, shape)
             axes[name] = min(count, axes.get(name, count))
+    if "length" in axes and {"pages_width", "page"} <= whole.keys():
+        # keys lie among other things, and what is behind them is not theirs
+        axes["length"] = min(axes["length"], whole["pages_width"] * whole["page"])
     return axes
 
 
