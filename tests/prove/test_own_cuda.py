@@ -48,13 +48,13 @@ def problems():
 
 
 def test_a_solution_has_every_file_that_its_source_includes():
-    _, solution = small("attention_d64_x8", base="attention")
+    of, solution = small("attention_d64_x8", base="attention")
     files = {source.path: source.content for source in solution.sources}
     for text in files.values():
         own = re.findall(r'#include "([\w./]+)"', text)
         assert set(own) <= files.keys()
     assert {"attention_64.cu", "attend_one.cuh", "abi.cuh", "call.json"} <= files.keys()
-    assert solution.name == "attention_d64_x8.hopper"
+    assert solution.name == f"{of.name}.d64_x8.hopper"
     assert solution.spec.languages == ("cuda",)
     assert solution.spec.entry_point == "attention_64.cu::attention"
     flags = solution.spec.options["cuda_cflags"]
@@ -89,7 +89,7 @@ def test_a_launch_says_how_the_copy_engine_reads_its_matrices():
 
 def test_what_is_compiled_under_another_name_keeps_the_catalogs():
     of, solution = small("norm")
-    assert solution.name == "norm.hopper"
+    assert solution.name == f"{of.name}.hopper"
     assert solution.spec.entry_point == "norm.cu::norm_f"
     assert of.name.startswith("norm_width64_")
 

@@ -204,7 +204,7 @@ def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
     assert found["solutions"] == {name: sorted(each) for name, each in expected.items()}
     assert found["languages"] == ["cpp", "cuda"]
     assert found["workloads"] == dict.fromkeys(expected, 1)
-    assert sorted(expected[SHARED]) == ["norm.cpu-generic", "norm.hopper"]
+    assert sorted(expected[SHARED]) == [f"{SHARED}.cpu-generic", f"{SHARED}.hopper"]
 
 
 # --- their tests through a shim ----------------------------------------------------------------

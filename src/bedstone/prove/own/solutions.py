@@ -42,7 +42,9 @@ def kernel_solution(
         name: What the set calls the kernel, where it is compiled under another name.
 
     Returns:
-        A Solution named after the entry and the set, with every header its source includes.
+        A Solution with every header its source includes. It is named after the Definition, what
+        tells the kernel from others of its entry, and the set: names are unique among all of a
+        data set's in FlashInfer-Bench.
 
     Raises:
         KernelError: a parameter is told by nothing, or the source is in no language of these.
@@ -54,7 +56,7 @@ def kernel_solution(
         raise KernelError(f"`{path.name}` of hardware set `{hardware}` is neither C nor CUDA")
     language, flags = _LANGUAGES[path.suffix]
     return Solution(
-        name=f"{name or kernel.entry}.{hardware}",
+        name=".".join((definition.name, *_variant(name or kernel.entry, definition), hardware)),
         definition=definition.name,
         author=AUTHOR,
         spec=BuildSpec(
@@ -66,6 +68,17 @@ def kernel_solution(
         sources=(*_files(path, sources), SourceFile(CALL, calling)),
         description=f"The kernel `{name or kernel.entry}` of hardware set `{hardware}`.",
     )
+
+
+def _variant(name: str, definition: Definition) -> tuple[str, ...]:
+    """What follows the entry in a kernel's name; the Definition's begins with the entry alone."""
+    words = name.split("_")
+    ends = range(len(words), 0, -1)
+    entry = next(
+        (end for end in ends if definition.name.startswith("_".join((*words[:end], "")))),
+        len(words),
+    )
+    return ("_".join(words[entry:]),) if words[entry:] else ()
 
 
 def _defines(kernel: Kernel) -> list[str]:
