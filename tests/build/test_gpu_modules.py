@@ -1,10 +1,12 @@
 """CUDA sources compiled for each set, as a sample, and held to what the library states of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bedstone.build.kernels import audit_sources, compile_modules
+from bedstone.library.cuda.catalog import cuda_kernels
 from bedstone.library.kernel import Kernel
 from bedstone.target.audit import Built, failures
 from bedstone.target.sources import read_sources
@@ -31,6 +33,19 @@ def test_a_sample_of_each_set_builds_and_the_whole_passes_its_audit(name: str, c
         assert blob.entries.keys() >= stated, label
     whole = Built(as_if_built(name) | dict(built.blobs), built.hidden)
     assert failures(audit_sources(sources, whole)) == []
+
+
+@pytest.mark.slow
+def test_a_module_that_both_types_of_tables_share_is_the_same_code_for_either(cache: Path) -> None:
+    sources = read_sources(SETS[WHOLE])
+    plain, rounded = (cuda_kernels(tables).kernels for tables in ("f32", "bf16"))
+    shared = {k.module for name, k in plain.items() if rounded[name] == k}
+    chosen = {k.source: (n, k) for n, k in sample(sources).items() if n in shared}
+    assert {"gemm.cu", "gemm_tall.cu", "experts.cu", "hlinear.cu", "route.cu"} <= chosen.keys()
+    modules = dict(chosen.values())
+    others = {n: replace(k, defines={**k.defines, "BS_CACHE": "bf16"}) for n, k in modules.items()}
+    made = compile_modules(sources, modules, cache).objects
+    assert compile_modules(sources, others, cache).objects == made
 
 
 def test_every_source_there_is_is_compiled_for_one_set() -> None:

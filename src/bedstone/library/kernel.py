@@ -68,7 +68,8 @@ class Geometry:
 
     `source` is the file it is compiled from, where that is not called as the CPU's; `function` what
     it is called there, where its entry's name is taken. `only` names it where its module is to hold
-    nothing else of the source.
+    nothing else of the source. One that `rounds` is other code where tables are rounded, though it
+    may touch none.
     """
 
     block: tuple[int, int, int]
@@ -79,6 +80,7 @@ class Geometry:
     function: str | None = None
     boxes: tuple[Boxes, ...] = ()
     only: str | None = None
+    rounds: bool = False
 
 
 Suits = Callable[[Mapping[str, int], CacheType], bool]

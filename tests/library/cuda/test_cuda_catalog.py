@@ -79,9 +79,10 @@ def test_tables_decide_a_define_and_nothing_else() -> None:
             assert other.module == f"{kernel.module}-bf16cache"
             assert replace(other, module=kernel.module, defines=kernel.defines) == kernel
     assert touching
-    for name in ("set_rows", "attention", "linear_f32_rows", "rope_rows"):
+    for name in ("set_rows", "attention", "linear_f32_rows", "rope_rows", "glu_q8_0"):
         assert floats.kernels[name] != halves.kernels[name]
-    assert floats.kernels["delta"] == halves.kernels["delta"]
+    for name in ("delta", "glu_q_q8_0", "embed_q8_0", "xlinear_bf16", "hlinear_q4_k", "route_f32"):
+        assert floats.kernels[name] == halves.kernels[name]
 
 
 def test_a_device_without_clusters_gets_none() -> None:

@@ -41,6 +41,7 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = 
     reads matrices by boxes multiplies them by `warpgroups`: others do without.
     """
     found: dict[str, Kernel] = {}
+    touching: set[str] = set()
     variants: dict[str, tuple[tuple[str, Suits], ...]] = {}
     for kernel in every_kernel(BF16):
         others = {kernel.entry + v.suffix: v.suits for v in _variants(kernel.entry)}
@@ -48,10 +49,11 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = 
             geometry = _geometry(name)
             if geometry is not None and (warpgroups or not geometry.boxes):
                 fit = geometry if clusters else replace(geometry, cluster=None)
-                found[name] = _launched(replace(kernel, entry=name), fit)
+                found[name] = made = _launched(replace(kernel, entry=name), fit)
+                touching |= {made.module} if geometry.rounds or _touches(made) else set()
         variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
     if cache != "f32":
-        found = _rounded(found, cache)
+        found = {n: _for_tables(k, cache) if k.module in touching else k for n, k in found.items()}
     rows = {entry: rows for entry, rows in variants.items() if rows}
     return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, BF16, MappingProxyType(rows))
 
@@ -95,23 +97,11 @@ def _maps(geometry: Geometry) -> tuple[Param, ...]:
     return (Param(MAPS, BytesParam(128 * len(geometry.boxes))),) if geometry.boxes else ()
 
 
-def _rounded(kernels: Mapping[str, Kernel], cache: CacheType) -> dict[str, Kernel]:
-    """The kernels, those whose modules depend on the type of tables compiled for another one.
-
-    Products by blocks do: where tables are rounded, they may round what they multiply.
-    """
-    touching = {kernel.module for kernel in kernels.values() if _touches(kernel)}
-    return {
-        name: _for_tables(kernel, cache) if kernel.module in touching else kernel
-        for name, kernel in kernels.items()
-    }
-
-
 def _touches(kernel: Kernel) -> bool:
-    tables = (isinstance(p.type, StateParam) and p.name in TABLES for p in kernel.params)
-    return "BS_FORMAT" in kernel.defines or any(tables)
+    return any(isinstance(p.type, StateParam) and p.name in TABLES for p in kernel.params)
 
 
 def _for_tables(kernel: Kernel, cache: CacheType) -> Kernel:
+    """A kernel whose module depends on the type of tables, compiled for another one."""
     defines = MappingProxyType({**kernel.defines, "BS_CACHE": cache})
     return replace(kernel, module=f"{kernel.module}-{cache}cache", defines=defines)

@@ -13,7 +13,10 @@ ENDINGS = ("", "_b", "_rows", "_b_rows")
 EPILOGUES = ("_add", "_b_add", "_cap")
 
 STREAMED = Geometry(
-    block=(320, 1, 1), grid=(Extent(times=MULTIPROCESSORS),), shared=Shared(104 * 1024)
+    block=(320, 1, 1),
+    grid=(Extent(times=MULTIPROCESSORS),),
+    shared=Shared(104 * 1024),
+    rounds=True,
 )
 """Eight warps that multiply, one that streams weights to them, one that adds up."""
 
