@@ -51,15 +51,13 @@ static BS_INLINE const float *row_of(const bs_rows *r, int t, int group)
     return r->x + row * r->pitch + (size_t)group * r->unit;
 }
 
-/* The rows of positions [from, from + TILE), and their `width` values sent for: rows of a group lie apart,
-   as no stream of memory goes by. Positions past `last` repeat it and are masked later. */
-static void find_rows(const bs_rows *r, int group, int from, int last, int width, const float *rows[TILE])
+/* The rows of positions [from, from + TILE). Those past `last` repeat it and are masked later. */
+static void find_rows(const bs_rows *r, int group, int from, int last, const float *rows[TILE])
 {
     const float *row = row_of(r, from, group);
     int left = r->pages ? r->page - from % r->page : TILE;
     for (int t = 0; t < TILE; t++) {
         rows[t] = row;
-        for (int d = 0; d < width; d += 64 / (int)sizeof(float)) __builtin_prefetch(row + d, 0, 2);
         if (from + t >= last) continue;
         if (--left > 0) {
             row += r->pitch;
@@ -67,6 +65,27 @@ static void find_rows(const bs_rows *r, int group, int from, int last, int width
             row = row_of(r, from + t + 1, group);
             left = r->pages ? r->page : TILE;
         }
+    }
+}
+
+/* Lines of the next tile's rows that are yet to be sent for; none where `t` is TILE. Rows of a group lie
+   apart, as no stream of memory goes by, and a core that sends for a whole tile at once waits for it. */
+typedef struct {
+    const float *const *rows;
+    int width, t, at;
+} ahead;
+
+#define LINE (64 / (int)sizeof(float))
+#define SENT 4 /* lines at a time: a tile's are all sent for by the first queries over the one before */
+
+static BS_INLINE void send(ahead *next)
+{
+    for (int i = 0; i < SENT && next->t < TILE; i++) {
+        __builtin_prefetch(next->rows[next->t] + next->at, 0, 2);
+        next->at += LINE;
+        if (next->at < next->width) continue;
+        next->at = 0;
+        next->t++;
     }
 }
 
@@ -83,10 +102,11 @@ static void lay_keys(const float *const rows[TILE], int width, float *keys)
 
 /* A strip of scores gains the products of `width` values of its keys. */
 static BS_INLINE void add_products(const query *queries, const int count, const int tail,
-                                   const float *key, int width, vf acc[BS_QUERIES][4])
+                                   const float *key, int width, ahead *next, vf acc[BS_QUERIES][4])
 {
     for (int d = 0; d < width; d++, key += TILE) {
         vf k[4];
+        send(next);
 #pragma GCC unroll 8
         for (int j = 0; j < 4; j++) k[j] = vf_load(key + j * VL);
 #pragma GCC unroll 8
@@ -100,7 +120,7 @@ static BS_INLINE void add_products(const query *queries, const int count, const 
 
 /* Raw scores of `count` queries. */
 static BS_INLINE void score_some(const bs_attention *a, const query *queries, const int count,
-                                 const float *keys)
+                                 const float *keys, ahead next[2])
 {
     for (int t = 0; t < TILE; t += STRIP) {
         vf acc[BS_QUERIES][4];
@@ -108,8 +128,8 @@ static BS_INLINE void score_some(const bs_attention *a, const query *queries, co
         for (int i = 0; i < count; i++)
 #pragma GCC unroll 8
             for (int j = 0; j < 4; j++) acc[i][j] = (vf){0};
-        add_products(queries, count, 0, keys + t, a->own, acc);
-        add_products(queries, count, 1, keys + a->own * TILE + t, a->dk - a->own, acc);
+        add_products(queries, count, 0, keys + t, a->own, next, acc);
+        add_products(queries, count, 1, keys + a->own * TILE + t, a->dk - a->own, next + 1, acc);
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++)
 #pragma GCC unroll 8
@@ -117,14 +137,15 @@ static BS_INLINE void score_some(const bs_attention *a, const query *queries, co
     }
 }
 
-static void score(const bs_attention *a, const query *queries, int count, const float *keys)
+static void score(const bs_attention *a, const query *queries, int count, const float *keys,
+                  ahead next[2])
 {
     switch (count) {
-    case 1: score_some(a, queries, 1, keys); break;
-    case 2: score_some(a, queries, 2, keys); break;
+    case 1: score_some(a, queries, 1, keys, next); break;
+    case 2: score_some(a, queries, 2, keys, next); break;
 #if BS_QUERIES == 4
-    case 3: score_some(a, queries, 3, keys); break;
-    default: score_some(a, queries, 4, keys); break;
+    case 3: score_some(a, queries, 3, keys, next); break;
+    default: score_some(a, queries, 4, keys, next); break;
 #endif
     }
 }
@@ -162,7 +183,8 @@ static void soften(const bs_attention *a, query *q, int from)
 /* `count` queries that see the same positions of the tile gain their weighted values of columns
    [d, d + columns * VL). */
 static BS_INLINE void weigh_columns(const query *queries, const int count, const int columns,
-                                    const float *const *values, int d, int first, int last)
+                                    const float *const *values, int d, int first, int last,
+                                    ahead *next)
 {
     vf acc[BS_QUERIES][4];
 #pragma GCC unroll 8
@@ -171,6 +193,7 @@ static BS_INLINE void weigh_columns(const query *queries, const int count, const
         for (int j = 0; j < columns; j++) acc[i][j] = vf_load(queries[i].acc + d + j * VL);
     for (int t = first; t <= last; t++) {
         vf v[4];
+        send(next);
 #pragma GCC unroll 8
         for (int j = 0; j < columns; j++) v[j] = vf_load(values[t] + d + j * VL);
 #pragma GCC unroll 8
@@ -186,35 +209,35 @@ static BS_INLINE void weigh_columns(const query *queries, const int count, const
 }
 
 static BS_INLINE void weigh_some(const query *queries, const int count, const float *const *values,
-                                 int dv, int first, int last)
+                                 int dv, int first, int last, ahead *next)
 {
     int d = 0;
-    for (; d + 4 * VL <= dv; d += 4 * VL) weigh_columns(queries, count, 4, values, d, first, last);
-    for (; d + VL <= dv; d += VL) weigh_columns(queries, count, 1, values, d, first, last);
+    for (; d + 4 * VL <= dv; d += 4 * VL) weigh_columns(queries, count, 4, values, d, first, last, next);
+    for (; d + VL <= dv; d += VL) weigh_columns(queries, count, 1, values, d, first, last, next);
     for (int i = 0; d < dv && i < count; i++)
         for (int t = first; t <= last; t++)
             for (int e = d; e < dv; e++) queries[i].acc[e] += queries[i].scores[t] * values[t][e];
 }
 
 static void weigh(const query *queries, int count, const float *const *values, int dv, int first,
-                  int last)
+                  int last, ahead *next)
 {
     switch (count) {
-    case 1: weigh_some(queries, 1, values, dv, first, last); break;
-    case 2: weigh_some(queries, 2, values, dv, first, last); break;
+    case 1: weigh_some(queries, 1, values, dv, first, last, next); break;
+    case 2: weigh_some(queries, 2, values, dv, first, last, next); break;
 #if BS_QUERIES == 4
-    case 3: weigh_some(queries, 3, values, dv, first, last); break;
-    default: weigh_some(queries, 4, values, dv, first, last); break;
+    case 3: weigh_some(queries, 3, values, dv, first, last, next); break;
+    default: weigh_some(queries, 4, values, dv, first, last, next); break;
 #endif
     }
 }
 
 /* Queries over one tile of positions; those that see the same part of it go together. */
 static void visit(const bs_attention *a, query *queries, int count, int from, const float *keys,
-                  const float *const *values)
+                  const float *const *values, ahead next[3])
 {
     for (int i = 0; i < count; i += BS_QUERIES)
-        score(a, queries + i, bs_min(BS_QUERIES, count - i), keys);
+        score(a, queries + i, bs_min(BS_QUERIES, count - i), keys, next);
     int together = 1;
     for (int i = 0; i < count; i += together) {
         int first = bs_max(queries[i].first - from, 0), last = bs_min(queries[i].last - from, TILE - 1);
@@ -224,7 +247,7 @@ static void visit(const bs_attention *a, query *queries, int count, int from, co
         }
         if (first > last) continue;
         for (int j = 0; j < together; j++) soften(a, queries + i + j, from);
-        weigh(queries + i, together, values, a->dv, first, last);
+        weigh(queries + i, together, values, a->dv, first, last, next + 2);
     }
 }
 
@@ -235,9 +258,9 @@ typedef struct {
 
 static void find_tile(const bs_attention *a, int group, int from, int last, tile *found)
 {
-    find_rows(&a->k, group, from, last, a->own, found->keys);
-    if (a->own < a->dk) find_rows(&a->k_tail, 0, from, last, a->dk - a->own, found->tails);
-    find_rows(&a->v, group, from, last, a->dv, found->values);
+    find_rows(&a->k, group, from, last, found->keys);
+    if (a->own < a->dk) find_rows(&a->k_tail, 0, from, last, found->tails);
+    find_rows(&a->v, group, from, last, found->values);
 }
 
 /* Queries of rows of one sequence, from the first position any of them sees to the last. */
@@ -252,10 +275,15 @@ static void attend(const bs_attention *a, int group, query *queries, int count, 
     int from = first / TILE * TILE;
     if (from <= last) find_tile(a, group, from, last, &tiles[0]);
     for (; from <= last; from += TILE, odd = !odd) {
-        if (from + TILE <= last) find_tile(a, group, from + TILE, last, &tiles[!odd]);
+        tile *following = &tiles[!odd];
+        int sent = from + TILE <= last ? 0 : TILE;
+        if (!sent) find_tile(a, group, from + TILE, last, following);
+        ahead next[3] = {{following->keys, a->own, sent, 0},
+                         {following->tails, a->dk - a->own, sent, 0},
+                         {following->values, a->dv, sent, 0}};
         lay_keys(tiles[odd].keys, a->own, keys);
         if (a->own < a->dk) lay_keys(tiles[odd].tails, a->dk - a->own, keys + a->own * TILE);
-        visit(a, queries, count, from, keys, tiles[odd].values);
+        visit(a, queries, count, from, keys, tiles[odd].values, next);
     }
 }
 
