@@ -5,9 +5,9 @@ One fact a line, the verdict last. Exit 0 is PASS, 1 FAIL, 2 INCONCLUSIVE or bad
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,8 @@ from bedstone.cli.prove.parts import read_parts
 from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
+    from bedstone.prove.swap.swap import Proof, Settings
+    from bedstone.prove.swap.verdict import Verdict
     from bedstone.runtime.load import Parts
 
 _SIDE = "a package, or a manifest by its kernels."
@@ -39,6 +41,9 @@ def command(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the proof for `bedstone prove show`.")
     ] = None,
+    find: Annotated[
+        bool, typer.Option("--bisect", help="Where it is a FAIL, find the changes that cause it.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge on the CPU whether B may take A's place: run both, compare, and say PASS or not."""
@@ -50,6 +55,8 @@ def command(
     settings = Settings(Bounds(logit_kl, drift=drift), cache_directory(), seed, threads)
     proof = prove_swap(mine, theirs, settings, _stage)
     kept = document(proof, {"a": str(a), "b": str(b)})
+    if find:
+        _add_bisection(kept, (a, mine), (b, theirs), proof, settings)
     if out is not None:
         _write(out, json.dumps(kept, indent=1))
     if as_json:
@@ -72,6 +79,30 @@ def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":
         )
     weights = checkpoint or mine.checkpoint or theirs.checkpoint
     return replace(mine, checkpoint=weights), replace(theirs, checkpoint=weights)
+
+
+def _add_bisection(
+    kept: dict[str, Any],
+    a: "tuple[Path, Parts]",
+    b: "tuple[Path, Parts]",
+    proof: "Proof",
+    settings: "Settings",
+) -> None:
+    """Find the changes that fail and put them before the verdict."""
+    from bedstone.prove.bisect.find import bisect, hybrids, lines
+    from bedstone.prove.swap.swap import prove_swap
+
+    if proof.verdict.word != "FAIL":
+        kept["lines"][-1:-1] = ["bisect: nothing fails"]
+        return
+
+    def judge(hybrid: "Parts") -> "Verdict":
+        return prove_swap(a[1], hybrid, settings, lambda _: None).verdict
+
+    with hybrids(a, b, proof, settings.cache) as (held, fixed):
+        found = bisect(held, fixed, proof, judge, _stage)
+    kept["bisect"] = asdict(found)
+    kept["lines"][-1:-1] = lines(found)
 
 
 def _stage(name: str) -> None:
