@@ -6,19 +6,16 @@ from dataclasses import replace
 from bedstone.library.kernel import Extent, Geometry, Shared, Variant
 from bedstone.spec.dtype import FORMATS
 
-MULTIPROCESSORS = 132
-"""Blocks that a product of float activations is dealt over: one a multiprocessor of an H200."""
+BLOCKS = 2 * 132
+"""Blocks that a product of float activations is dealt over: two a multiprocessor of an H200."""
 
 ENDINGS = ("", "_b", "_rows", "_b_rows")
 EPILOGUES = ("_add", "_b_add", "_cap")
 
 STREAMED = Geometry(
-    block=(320, 1, 1),
-    grid=(Extent(times=MULTIPROCESSORS),),
-    shared=Shared(104 * 1024),
-    rounds=True,
+    block=(256, 1, 1), grid=(Extent(times=BLOCKS),), shared=Shared(96 * 1024), rounds=True
 )
-"""Eight warps that multiply, one that streams weights to them, one that adds up."""
+"""Eight warps, each with a ring of weights of its own."""
 
 
 def _streamed() -> Iterator[tuple[str, Geometry]]:

@@ -81,8 +81,9 @@ struct Eights<format_q4_k> {
         const u8 *all = row + i / 256 * 144;
         int block = i % 256 / 32, shift = block % 2 * 4;
         const u32 *codes = (const u32 *)(all + 16 + block / 2 * 32 + i % 32);
-        u32 scales, least, both = *(const u32 *)all;
-        format_q4_k::pair_levels((const u32 *)(all + 4), block / 2, scales, least);
+        const u32 *head = (const u32 *)all;
+        u32 scales, least, both = head[0];
+        format_q4_k::pair_levels(head[1], head[2], head[3], block / 2, scales, least);
         float scale = to_f32(f16{(u16)both}) * (float)(scales >> (block % 2 * 8) & 255);
         float offset = to_f32(f16{(u16)(both >> 16)}) * (float)(least >> (block % 2 * 8) & 255);
         return eight_bytes(codes[0] >> shift & 0x0f0f0f0fu, codes[1] >> shift & 0x0f0f0f0fu, 0.f, scale, -offset);

@@ -1,24 +1,22 @@
 // linear, parts2 to parts4, glu of float activations: matrix products of one weight format.
 //
-// The outputs of a launch, whatever matrix they are of, are dealt evenly over its blocks, one block a
-// multiprocessor. A warp streams the block's weights through a ring, from before the activations exist;
-// eight warps hold the activations in registers, each thread the same few units of every row, and leave
-// each thread's share of a few rows at a time to a last warp, which adds up and puts the results where
-// they belong. Nobody waits for anybody but through the ring's barriers, and what multiplies does little else.
+// The outputs of a launch, whatever matrix they are of, are dealt evenly over its blocks, two a
+// multiprocessor or, where that is plenty, one, beside which the next launch's comes to lie. Warps work alone: each has a ring of its own, that it fills from before the activations
+// exist, and keeps the activations of its slice of a row. Where a row is too long for one warp several
+// share it; what they make of it stands in shared memory until the block's outputs are all there.
 #include "act.cuh"
+#include "activations.cuh"
 #include "stream.cuh"
-#include "weights.cuh"
 
-#define CONSUMERS 256
-#define WARPS (CONSUMERS / 32)
-#define PRODUCER WARPS
-#define THREADS (CONSUMERS + 64)
-#define RING_BYTES (96 * 1024)
-#define STAGE_BYTES (20 * 1024)
-#define MOST_STAGES 16
-#define MOST_AT_ONCE 4           // rows that a thread multiplies
-#define MANY (48 / format::UNIT) // units of activations that a thread keeps in registers
-#define WAITING 2                // stages whose shares wait to be added up
+#define WARPS 8
+#define THREADS (32 * WARPS)
+#define RING_BYTES (12 * 1024) // of a warp
+#define MOST_STAGES 12
+#define SUMS 4032      // that wait to be added up
+#define MOST_CODED (SUMS * 4 * 8 / 9) // values of a row whose codes and scales lie where those do later
+#define FEW_BYTES (30 << 20) // of weights, for which half the blocks are enough
+#define SLOT (32 * format::UNIT)
+#define HELD (EIGHT_BITS ? (format::UNIT > 16 ? 4 : 5) : 48 / format::UNIT) // units of activations that a thread keeps
 
 struct matrix {
     const u8 *w;
@@ -39,155 +37,270 @@ struct job {
     const int *slot;
     const float *add; // to the product, or null
     float cap;        // cap * tanh(product / cap); 0: none
-};
 
-// How threads lie on a row: `lanes` of them share it; `groups` of them go side by side.
-struct mapping {
-    int units, lanes, groups, slots;
-
-    __device__ explicit mapping(int k) {
-        units = (k + format::UNIT - 1) / format::UNIT;
-        lanes = lanes_of(units);
-        groups = CONSUMERS / lanes;
-        slots = (units + lanes - 1) / lanes;
-    }
-};
-
-// The outputs of one block of all there are, and what a stage brings: `at_once` rows of weights for each
-// group, that lie one after another; those of a gated unit's two matrices half each.
-template <bool GATED>
-struct walk {
-    i64 row_bytes;
-    int first, last, at_once, outputs, stages;
-    u32 stream_bytes, stage_bytes;
-
-    __device__ walk(const mapping &m, int k, int all) {
-        row_bytes = format::bytes(k);
-        first = (int)((i64)all * blockIdx.x / gridDim.x);
-        last = (int)((i64)all * (blockIdx.x + 1) / gridDim.x);
-        at_once = MOST_AT_ONCE;
-        while (at_once > 1 && at_once * m.groups * row_bytes > STAGE_BYTES) at_once /= 2;
-        if (GATED && at_once * m.groups == 1) at_once = 2;
-        outputs = at_once * m.groups / (GATED ? 2 : 1);
-        stream_bytes = ((u32)(outputs * row_bytes) + 47) & ~15u; // a copy begins up to 15 bytes early
-        stage_bytes = stream_bytes * (GATED ? 2 : 1);
-        stages = min(MOST_STAGES, (int)(RING_BYTES / stage_bytes));
-    }
-
-    // The block's outputs of a part whose first is the `before`th of all: [from, to).
-    __device__ __forceinline__ void share(int before, int n, int &from, int &to) const {
-        from = max(first - before, 0);
-        to = min(last - before, n);
-    }
-};
-
-// Calls f(part, first output, outputs) for each stage of a block, the parts one after another.
-template <int PARTS, bool GATED, class F>
-static __device__ __forceinline__ void each_stage(const job<PARTS, GATED> &j, const walk<GATED> &w, F f) {
-    int before = 0;
+    // The part that has an output, and which of the part's it is.
+    __device__ __forceinline__ int part_of(int &output) const {
+        int p = 0;
 #pragma unroll
-    for (int p = 0; p < (GATED ? 1 : PARTS); before += j.part[p++].n) {
-        int from, to;
-        w.share(before, j.part[p].n, from, to);
-        for (; from < to; from += w.outputs) f(p, from, min(w.outputs, to - from));
+        for (int i = 0; i < (GATED ? 0 : PARTS - 1); ++i)
+            if (p == i && output >= part[i].n) output -= part[i].n, ++p;
+        return p;
     }
-}
+};
 
+// A block's outputs, and what of their rows is this warp's: of a row's slots, 32 units each, those from
+// `from` to `to`. `split` warps, a team, share a row; `teams` of them take the outputs in turn.
 template <int PARTS, bool GATED>
-static __device__ __forceinline__ const u8 *row_at(const job<PARTS, GATED> &j, const walk<GATED> &w, int p, int output,
-                                                   int stream) {
-    return (stream ? j.part[PARTS - 1].w : j.part[p].w) + w.row_bytes * output;
-}
+struct share {
+    static constexpr int STREAMS = GATED ? 2 : 1;
+    int first, outputs, units, split, member, team, teams, from, to;
+    i64 row_bytes, offset;
+    u32 bytes, pitch;
 
-// --- activations -----------------------------------------------------------------------------
-
-// A unit's activations where rows begin on 16 bytes and are whole units: loads that wait for nothing.
-static __device__ __forceinline__ void load_values(float (&to)[format::UNIT], const float *x, int u) {
+    __device__ explicit share(const job<PARTS, GATED> &j) {
+        int all = 0;
 #pragma unroll
-    for (int p = 0; p < format::UNIT / 4; ++p) {
-        float4 v = *(const float4 *)(x + format::at(u, p));
-        to[4 * p] = v.x, to[4 * p + 1] = v.y, to[4 * p + 2] = v.z, to[4 * p + 3] = v.w;
+        for (int p = 0; p < (GATED ? 1 : PARTS); ++p) all += j.part[p].n;
+        row_bytes = format::bytes(j.k);
+        int blocks = row_bytes * all * STREAMS < FEW_BYTES ? (gridDim.x + 1) / 2 : gridDim.x, block = min((int)blockIdx.x, blocks);
+        first = (int)((i64)all * block / blocks);
+        outputs = (int)((i64)all * min(block + 1, blocks) / blocks) - first;
+        units = (j.k + format::UNIT - 1) / format::UNIT;
+        int slots = (units + 31) / 32;
+        for (split = 1; split < WARPS && (slots > split * HELD || pitch_of(slots, split) > RING_BYTES / 4);) split *= 2;
+        team = threadIdx.x / 32 / split, member = threadIdx.x / 32 % split, teams = WARPS / split;
+        from = slots * member / split, to = slots * (member + 1) / split;
+        offset = format::bytes(from * SLOT);
+        bytes = (u32)(format::bytes(min(to * SLOT, j.k)) - offset);
+        pitch = pitch_of(slots, split);
     }
-}
 
-// The same wherever they lie; past the end of a row of k zeros.
-static __device__ __forceinline__ void load_each(float (&to)[format::UNIT], const float *x, int u, int k) {
-    for (int i = 0; i < format::UNIT; ++i) {
-        int at = format::at(u, i / 4) + i % 4;
-        to[i] = at < k ? x[at] : 0.f;
+    // Bytes from one slice to the next in a ring: a copy begins up to 15 early and ends up to 15 late.
+    static __device__ __forceinline__ u32 pitch_of(int slots, int split) {
+        return ((u32)format::bytes((slots + split - 1) / split * SLOT) + 45) & ~15u;
     }
-}
 
-// A unit's activations as floats.
-template <class F, bool EIGHT>
-struct activations {
-    float x[F::UNIT], all;
+    // How many rows this team multiplies by one row of activations.
+    __device__ __forceinline__ int items() const {
+        return outputs > team ? (outputs - team + teams - 1) / teams * STREAMS : 0;
+    }
+    // Outputs that are added up at a time, of so many rows of activations.
+    __device__ __forceinline__ int round(int rows) const { return SUMS / (rows * STREAMS * split) / teams * teams; }
 
-    __device__ __forceinline__ void take(const float (&from)[F::UNIT]) {
-        all = 0;
+    // The slice of an output's row, of the gate's or the other's; `end` is that of its matrix.
+    __device__ __forceinline__ const u8 *slice(const job<PARTS, GATED> &j, int local, int stream, const u8 *&end) const {
+        int output = first + local, p = j.part_of(output);
+        const u8 *w = GATED && stream ? j.part[PARTS - 1].w : j.part[0].w;
+        int n = j.part[0].n;
 #pragma unroll
-        for (int i = 0; i < F::UNIT; i += 4) {
-            x[i] = from[i], x[i + 1] = from[i + 1], x[i + 2] = from[i + 2], x[i + 3] = from[i + 3];
-            all += (x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]);
-        }
+        for (int i = 1; i < (GATED ? 0 : PARTS); ++i)
+            if (p == i) w = j.part[i].w, n = j.part[i].n;
+        end = w + row_bytes * n;
+        return w + row_bytes * output + offset;
     }
-    __device__ __forceinline__ float dot(const u8 *row, int u) const { return F::dot(row, u, x, all); }
 };
 
-// A scale of so many values, the largest of which has these bits: NaN where one is not finite.
-static __device__ __forceinline__ float scale_of(u32 largest) {
-    return largest >= 0x7f800000u ? __uint_as_float(0x7fffffffu) : __uint_as_float(largest) / 127.f;
-}
+// Slices as they lie in memory: older devices, and rows that no copy brings.
+template <int PARTS, bool GATED>
+struct in_place {
+    const job<PARTS, GATED> &j;
+    const share<PARTS, GATED> &s;
 
-// The same in eight bits. Every lane of a warp takes its own at once: neighbours share scales.
-template <class F>
-struct activations<F, true> {
-    static constexpr int PIECES = F::UNIT / 4, EACH = PIECES / F::SCALES;
-    eight_bits<PIECES, F::SCALES> codes;
-
-    __device__ __forceinline__ void take(const float (&x)[F::UNIT]) {
-#pragma unroll
-        for (int s = 0; s < F::SCALES; ++s) {
-            u32 largest = 0;
-#pragma unroll
-            for (int i = 0; i < 4 * EACH; ++i) largest = max(largest, __float_as_uint(fabsf(x[4 * EACH * s + i])));
-#pragma unroll
-            for (int step = 1; step < F::SHARE; step *= 2) largest = max(largest, __shfl_xor_sync(BS_FULL, largest, step));
-            codes.scale[s] = scale_of(largest);
-#pragma unroll
-            for (int p = EACH * s; p < EACH * (s + 1); ++p) code(p, x + 4 * p, codes.scale[s]);
-        }
+    __device__ __forceinline__ const u8 *arrived(int local, int stream) const {
+        const u8 *end;
+        return s.slice(j, local, stream, end);
     }
-    __device__ __forceinline__ void code(int p, const float *x, float scale) {
-        u32 word = 0;
-        int sum = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            int value = scale > 0 ? (int)roundf(x[i] / scale) : 0;
-            word |= (u32)(value & 255) << 8 * i;
-            sum += value;
-        }
-        codes.word[p] = (int)word;
-        codes.sum[p] = sum;
-    }
-    __device__ __forceinline__ float dot(const u8 *row, int u) const { return F::dot_codes(row, u, codes); }
+    __device__ __forceinline__ void done() const {}
 };
 
-// Quantized matrices read eight bits where the numerics is the one that also caches bfloat16.
-typedef activations<format, (format::BLOCK > 1 && sizeof(cache_t) == 2)> unit_of_x;
+#if __CUDA_ARCH__ >= 900
+// Slices on their way through a warp's ring, in the order in which they are multiplied.
+template <int PARTS, bool GATED>
+struct ring {
+    const job<PARTS, GATED> &j;
+    const share<PARTS, GATED> &s;
+    u8 *memory;
+    u64 *full;
+    int stages, left, local, stream = 0, asked = 0, at = 0;
+    u32 turn = 0;
+    bool exact = true; // every slice begins on 16 bytes and is whole sixteens
 
-// A unit's product, value by value: rows that are no whole units, or do not begin on 16 bytes.
-static __device__ __forceinline__ float edge_dot(const u8 *row, int u, const float *x, int k) {
-    float sum = 0;
-    for (int p = 0; p < format::UNIT / 4; ++p)
-        for (int j = 0; j < 4; ++j) {
-            int i = format::at(u, p) + j;
-            if (i < k) sum = fmaf(format::value(row, i), x[4 * p + j], sum);
+    __device__ ring(const job<PARTS, GATED> &of, const share<PARTS, GATED> &mine, u8 *stage, u64 *barriers, int passes)
+        : j(of), s(mine), memory(stage), full(barriers), left(mine.items() * passes), local(mine.team) {
+        stages = min(MOST_STAGES, (int)(RING_BYTES / s.pitch));
+#pragma unroll
+        for (int p = 0; p < PARTS; ++p) exact = exact && (((u64)j.part[p].w | s.row_bytes | s.offset | s.bytes) & 15) == 0;
+        if (threadIdx.x % 32 == 0) {
+            for (int i = 0; i < stages; ++i) barrier_init(full + i, 1);
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
-    return sum;
-}
+        __syncwarp();
+#pragma unroll 1
+        for (int i = 0; i < stages; ++i) ask();
+    }
 
-// --- results ---------------------------------------------------------------------------------
+    __device__ __forceinline__ void ask() {
+        if (left <= 0) return;
+        if (threadIdx.x % 32 == 0) {
+            const u8 *end, *from = s.slice(j, local, stream, end);
+            u8 *to = memory + asked * s.pitch;
+            u32 moved = s.bytes;
+            if (!exact) {
+                moved = bulk_bytes(from, s.bytes, end);
+                copy_rest(to, from, s.bytes, end);
+            }
+            barrier_expect(full + asked, moved);
+            if (moved) bulk_copy(to, exact ? from : from - skew(from), moved, full + asked, passing_through());
+        }
+        if (++asked == stages) asked = 0;
+        --left;
+        if (GATED && !stream) {
+            stream = 1;
+            return;
+        }
+        stream = 0, local += s.teams;
+        if (local >= s.outputs) local = s.team;
+    }
+    __device__ __forceinline__ const u8 *arrived(int of, int which) {
+        const u8 *end, *lies = memory + at * s.pitch;
+        if (!exact) lies += skew(s.slice(j, of, which, end));
+        barrier_wait(full + at, turn & 1);
+        if (++at == stages) at = 0, ++turn;
+        return lies;
+    }
+    // The last that arrived is used up.
+    __device__ __forceinline__ void done() {
+        __syncwarp();
+        ask();
+    }
+};
+#endif
+
+// --- products --------------------------------------------------------------------------------
+
+// Rounded by itself: a row's bits hang on nothing that is multiplied beside it.
+static __device__ __forceinline__ void add(float &sum, float product) { sum = __fadd_rn(sum, product); }
+
+// The activations of one row of them that this thread multiplies, kept.
+struct held {
+    static constexpr int ROWS = 1, KNOWN = HELD; // rows; numbers of slots that are compiled for
+    unit_of_x own[HELD];
+    const float *x;
+    int units, first, slots, last;
+
+    template <int PARTS, bool GATED>
+    __device__ __forceinline__ held(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row, void *room)
+        : x(j.x + (i64)row * j.k), units(s.units), first(32 * s.from + threadIdx.x % 32), slots(s.to - s.from),
+          last(s.units - 1 - 32 * s.from) {
+        if constexpr (EIGHT_BITS)
+            if (j.k <= MOST_CODED) {
+                take_coded(own, j.k, room);
+                return;
+            }
+#pragma unroll
+        for (int i = 0; i < HELD; ++i)
+            if (i < slots) load(own[i], i);
+    }
+    // The block codes the row for all of its warps.
+    template <class U>
+    __device__ __forceinline__ void take_coded(U (&to)[HELD], int k, void *room) const {
+        coded_row row = {(u32 *)room, (float *)((u32 *)room + k / 4)};
+        row.code(x, k);
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < HELD; ++i)
+            if (i < slots) to[i].copy(row, min(first + 32 * i, units - 1));
+        __syncthreads();
+    }
+    // Of a unit past the last the last again, which nobody adds up.
+    __device__ __forceinline__ void load(unit_of_x &to, int i) const {
+        float values[format::UNIT];
+        load_values(values, x, min(first + 32 * i, units - 1));
+        to.take(values);
+    }
+    // Only the last slot may end among its lanes.
+    __device__ __forceinline__ float at_end(const unit_of_x &of, const u8 *slice, int i) const {
+        int u = 32 * i + threadIdx.x % 32;
+        float made = of.dot(slice, min(u, last));
+        return u <= last ? made : 0.f;
+    }
+    // A slice's product, its slots all of those kept or N of them: what a thread multiplies waits for nothing
+    // in between.
+    template <int N>
+    __device__ __forceinline__ void multiply(const u8 *slice, float (&sum)[1]) const {
+        sum[0] = 0;
+#pragma unroll
+        for (int i = 0; i < N - 1; ++i) add(sum[0], own[i].dot(slice, 32 * i + threadIdx.x % 32));
+        add(sum[0], at_end(own[N - 1], slice, N - 1));
+        if constexpr (N == HELD)
+            for (int i = HELD; i < slots; ++i) {
+                unit_of_x more;
+                load(more, i);
+                add(sum[0], at_end(more, slice, i));
+            }
+    }
+};
+
+// The same of several rows, read again for each slice: weights are read once for all of them.
+struct passing {
+    static constexpr int ROWS = 8, KNOWN = 1;
+    const float *x;
+    int units, first, slots, k, rows;
+
+    template <int PARTS, bool GATED>
+    __device__ __forceinline__ passing(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row, void *)
+        : x(j.x + (i64)row * j.k), units(s.units), first(32 * s.from + threadIdx.x % 32), slots(s.to - s.from), k(j.k),
+          rows(min(ROWS, j.rows - row)) {}
+
+    template <int>
+    __device__ __forceinline__ void multiply(const u8 *slice, float (&sum)[ROWS]) const {
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) sum[r] = 0;
+        int last = units - 1 - first + threadIdx.x % 32;
+#pragma unroll 2
+        for (int i = 0; i < slots; ++i) {
+            int u = 32 * i + threadIdx.x % 32;
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) {
+                if (r >= rows) break;
+                float values[format::UNIT];
+                unit_of_x x_of;
+                load_values(values, x + (i64)r * k, min(first + 32 * i, units - 1));
+                x_of.take(values);
+                float made = x_of.dot(slice, min(u, last));
+                add(sum[r], u <= last ? made : 0.f);
+            }
+        }
+    }
+};
+
+// Rows that are no whole units, or activations that do not lie on 16 bytes: value by value.
+struct uneven {
+    static constexpr int ROWS = 1, KNOWN = 1;
+    const float *x;
+    int units, first, slots, k;
+
+    template <int PARTS, bool GATED>
+    __device__ __forceinline__ uneven(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row, void *)
+        : x(j.x + (i64)row * j.k), units(s.units), first(32 * s.from + threadIdx.x % 32), slots(s.to - s.from), k(j.k) {}
+
+    template <int>
+    __device__ void multiply(const u8 *slice, float (&sum)[1]) const {
+        sum[0] = 0;
+        for (int i = 0; i < slots; ++i) {
+            int u = first + 32 * i;
+            float values[format::UNIT];
+            load_each(values, x, u, k);
+            if constexpr (format::BLOCK == 1) {
+                if (u < units) add(sum[0], edge_dot(slice - format::bytes((first - threadIdx.x % 32) * format::UNIT), u, values, k));
+            } else {
+                unit_of_x of;
+                of.take(values);
+                if (u < units) add(sum[0], of.dot(slice, 32 * i + threadIdx.x % 32));
+            }
+        }
+    }
+};
 
 // The sums of V values over a warp, all at once: the one of value `lane / (32 / V)` in every lane.
 template <int V>
@@ -205,295 +318,155 @@ static __device__ __forceinline__ float warp_sums(float (&v)[V]) {
     return v[0];
 }
 
-// Each thread's shares of the rows of a stage, a row after another, and each warp's sums of them.
-struct shares {
-    float of[MOST_AT_ONCE][CONSUMERS];
-    float warp[MOST_AT_ONCE][WARPS];
-};
+// --- results ---------------------------------------------------------------------------------
 
-// The rows' products, in `warp`: row i of group g stands in column g * lanes / 32 of line i.
-template <int A>
-static __device__ __forceinline__ void add_up(shares &s, int lanes) {
-    constexpr int LINES = A < 4 ? A : 4; // their sums are a value for each lane
-    int lane = threadIdx.x % 32;
+template <int PARTS>
+static __device__ __forceinline__ void put(const job<PARTS, false> &j, int output, int row, float value) {
+    int p = j.part_of(output);
+    matrix part = j.part[0];
 #pragma unroll
-    for (int from = 0; from < A; from += LINES) {
-        float v[LINES * WARPS];
-#pragma unroll
-        for (int i = 0; i < LINES; ++i)
-#pragma unroll
-            for (int w = 0; w < WARPS; ++w) v[i * WARPS + w] = s.of[from + i][32 * w + lane];
-        float sum = warp_sums<LINES * WARPS>(v);
-        if (lane % (32 / (LINES * WARPS)) == 0) (&s.warp[from][0])[lane / (32 / (LINES * WARPS))] = sum;
-    }
-    __syncwarp();
-    int each = lanes / 32;
-    for (int i = lane; i < A * WARPS; i += 32) {
-        int column = i % WARPS;
-        if (column % each) continue;
-        float *sums = s.warp[i / WARPS] + column;
-        float total = sums[0];
-        for (int w = 1; w < each; ++w) total += sums[w];
-        sums[0] = total;
-    }
-    __syncwarp();
-}
-
-template <int PARTS, bool GATED>
-static __device__ __forceinline__ void put(const job<PARTS, GATED> &j, int p, int i, int row, int slot, float value) {
-    const matrix &part = j.part[p];
-    i64 at = (i64)row * part.n + i;
-    if (part.bias) value += part.bias[i];
+    for (int i = 1; i < PARTS; ++i)
+        if (p == i) part = j.part[i];
+    i64 at = (i64)row * part.n + output;
+    if (part.bias) value += part.bias[output];
     if (j.add) value += j.add[at];
     if (j.cap > 0) value = __fmul_rn(j.cap, tanhf(__fdiv_rn(value, j.cap)));
     if (!j.table || p != PARTS - 1) {
         part.y[at] = value;
-    } else if (slot >= 0) {
-        j.table[(i64)slot * part.n + i] = from_f32<cache_t>(value);
+    } else if (int slot = j.slot[row]; slot >= 0) {
+        j.table[(i64)slot * part.n + output] = from_f32<cache_t>(value);
     }
 }
 
 template <int PARTS>
-static __device__ __forceinline__ void put_gated(const job<PARTS, true> &j, int i, int row, float value) {
-    i64 at = (i64)row * j.part[0].n + i;
+static __device__ __forceinline__ void put_gated(const job<PARTS, true> &j, int output, int row, float value) {
+    i64 at = (i64)row * j.part[0].n + output;
     if (j.part[0].y) j.part[0].y[at] = value;
     if (j.codes) j.codes[at] = from_f32<code_t>(value);
 }
 
-// The product of the row that stands `i`th in a stage.
-static __device__ __forceinline__ float row_of(const shares &s, int i, int at_once, int lanes) {
-    return s.warp[i % at_once][i / at_once * (lanes / 32)];
+// Where the products of a round stand: those of an output side by side, of its team's members and streams.
+template <int PARTS, bool GATED>
+struct placed {
+    const share<PARTS, GATED> &s;
+    float *sums;
+    int first, end;
+
+    __device__ __forceinline__ float *at(int row, int local, int stream) const {
+        return sums + ((row * (end - first) + local - first) * s.STREAMS + stream) * s.split;
+    }
+};
+
+static __device__ __forceinline__ float added(const float *sums, int split) {
+    float sum = sums[0];
+#pragma unroll 1
+    for (int m = 1; m < split; ++m) sum += sums[m];
+    return sum;
 }
 
-// A stage's results, by one warp.
+// A round's outputs, of `rows` rows of activations from `row`: by all threads of the block.
 template <int PARTS, bool GATED>
-static __device__ __forceinline__ void put_stage(const job<PARTS, GATED> &j, const walk<GATED> &w, int lanes, int p,
-                                                 int first, int count, int row, int slot, shares &s) {
-    if (w.at_once == 4) add_up<4>(s, lanes);
-    if (w.at_once == 2) add_up<2>(s, lanes);
-    if (w.at_once == 1) add_up<1>(s, lanes);
-    for (int i = threadIdx.x % 32; i < count; i += 32) {
-        float value = row_of(s, i, w.at_once, lanes);
+static __device__ __forceinline__ void put_all(const job<PARTS, GATED> &j, const placed<PARTS, GATED> &from, int row, int rows) {
+    int n = from.end - from.first, split = from.s.split;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < n * rows; i += THREADS) {
+        int r = i / n, local = from.first + i % n;
+        float value = added(from.at(r, local, 0), split);
         if constexpr (GATED)
-            put_gated(j, first + i, row, gated(value, row_of(s, w.outputs + i, w.at_once, lanes), j.act));
+            put_gated(j, from.s.first + local, row + r, gated(value, added(from.at(r, local, 1), split), j.act));
         else
-            put(j, p, first + i, row, slot, value);
+            put(j, from.s.first + local, row + r, value);
     }
 }
 
-// --- without a ring: older devices, and rows that no bulk copy can cut -----------------------
+// --- the launch ------------------------------------------------------------------------------
 
-template <int PARTS, bool GATED>
-static __device__ void plain(const job<PARTS, GATED> &j, const walk<GATED> &w, const mapping &m, bool edge, shares &s) {
-    int group = threadIdx.x / m.lanes, lane = threadIdx.x % m.lanes;
-    after_previous();
-    for (int row = 0; row < j.rows; ++row)
-        each_stage(j, w, [&](int p, int first, int count) {
-            for (int i = 0; threadIdx.x < CONSUMERS && i < w.at_once; ++i) {
-                int stands = group * w.at_once + i, stream = stands / w.outputs;
-                int output = first + min(stands % w.outputs, count - 1);
-                const u8 *weights = row_at(j, w, p, output, stream);
-                float sum = 0;
-                for (int slot = 0; slot < m.slots; ++slot) {
-                    int u = lane + slot * m.lanes;
-                    float values[format::UNIT];
-                    unit_of_x x;
-                    load_each(values, j.x + (i64)row * j.k, u, j.k);
-                    x.take(values);
-                    if (u < m.units) sum += edge ? edge_dot(weights, u, values, j.k) : x.dot(weights, u);
-                }
-                s.of[i][threadIdx.x] = sum;
-            }
+// One slice by all rows of activations that X has.
+template <int N, class X, class Weights>
+static __device__ __forceinline__ void multiply_one(const X &x, Weights &w, int local, int stream, float *sum) {
+    float made[X::ROWS];
+    x.template multiply<N>(w.arrived(local, stream), made);
+    w.done();
+#pragma unroll
+    for (int r = 0; r < X::ROWS; ++r) sum[r] = made[r];
+}
+
+// The slices of a round: two at a time are added up over the warp, of one output's streams or of two outputs.
+template <int N, class X, int PARTS, bool GATED, class Weights>
+static __device__ __forceinline__ void multiply_round(const X &x, const placed<PARTS, GATED> &to, Weights &w, int rows) {
+    constexpr int V = X::ROWS, STREAMS = GATED ? 2 : 1;
+    int lane = threadIdx.x % 32, row = lane / (32 / V);
+#pragma unroll 1
+    for (int local = to.first + to.s.team; local < to.end; local += to.s.teams)
+#pragma unroll 1
+        for (int stream = 0; stream < STREAMS; ++stream) {
+            float sum[V];
+            multiply_one<N>(x, w, local, stream, sum);
+            float whole = warp_sums<V>(sum);
+            if (lane % (32 / V) == 0 && row < rows) to.at(row, local, stream)[to.s.member] = whole;
+        }
+}
+
+template <int N, class X, int PARTS, bool GATED, class Weights>
+static __device__ __forceinline__ void multiply_slots(const X &x, const placed<PARTS, GATED> &to, Weights &w, int rows) {
+    if (N == X::KNOWN || x.slots == N) return multiply_round<N>(x, to, w, rows);
+    if constexpr (N < X::KNOWN) multiply_slots<N + 1>(x, to, w, rows);
+}
+
+// A group of rows of activations after another, each a round of outputs after another.
+template <class X, int PARTS, bool GATED, class Weights>
+static __device__ __forceinline__ void multiply_all(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, Weights &w,
+                                                    float *sums) {
+    int round = s.round(X::ROWS);
+    for (int row = 0; row < j.rows; row += X::ROWS) {
+        if (row) __syncthreads();
+        X x(j, s, row, sums);
+        int rows = min(X::ROWS, j.rows - row);
+        for (int first = 0; first < s.outputs; first += round) {
+            placed<PARTS, GATED> to{s, sums, first, min(s.outputs, first + round)};
+            if (first) __syncthreads();
+            multiply_slots<1>(x, to, w, rows);
             __syncthreads();
-            int slot = j.table ? j.slot[row] : 0;
-            if (threadIdx.x / 32 == PRODUCER) put_stage(j, w, m.lanes, p, first, count, row, slot, s);
-            __syncthreads();
-        });
-}
-
-#if __CUDA_ARCH__ >= 900
-// --- the ring --------------------------------------------------------------------------------
-
-struct shared_memory {
-    shares sums[WAITING];
-    u64 full[MOST_STAGES], empty[MOST_STAGES];
-    u64 made[WAITING], added[WAITING];
-    u32 skew[MOST_STAGES][2]; // where each stream of a stage begins among 16 bytes
-};
-
-// A place in a ring of `count`, and how often the ring went round before.
-struct place {
-    int at = 0;
-    u32 turn = 0;
-
-    __device__ __forceinline__ void next(int count) {
-        if (++at == count) at = 0, ++turn;
-    }
-};
-
-static __device__ __forceinline__ void open(shared_memory *sh, int stages) {
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < stages; ++i) barrier_init(&sh->full[i], 1), barrier_init(&sh->empty[i], WARPS);
-        for (int i = 0; i < WAITING; ++i) barrier_init(&sh->made[i], WARPS), barrier_init(&sh->added[i], 1);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncthreads();
-}
-
-template <int PARTS, bool GATED>
-static __device__ void produce(const job<PARTS, GATED> &j, const walk<GATED> &w, u8 *ring, shared_memory *sh) {
-    place stage;
-    for (int row = 0; row < j.rows; ++row)
-        each_stage(j, w, [&](int p, int first, int count) {
-            u32 bytes = (u32)(w.row_bytes * count), total = 0, moved[2];
-            const u8 *rows[2];
-            if (stage.turn) barrier_wait(&sh->empty[stage.at], (stage.turn - 1) & 1);
-            u8 *to = ring + stage.at * w.stage_bytes;
-#pragma unroll
-            for (int i = 0; i < (GATED ? 2 : 1); ++i) {
-                rows[i] = row_at(j, w, p, first, i);
-                const u8 *end = row_at(j, w, p, j.part[p].n, i);
-                moved[i] = bulk_bytes(rows[i], bytes, end);
-                copy_rest(to + i * w.stream_bytes, rows[i], bytes, end);
-                sh->skew[stage.at][i] = skew(rows[i]);
-                total += moved[i];
-            }
-            barrier_expect(&sh->full[stage.at], total);
-#pragma unroll
-            for (int i = 0; i < (GATED ? 2 : 1); ++i)
-                if (moved[i])
-                    bulk_copy(to + i * w.stream_bytes, rows[i] - skew(rows[i]), moved[i], &sh->full[stage.at]);
-            stage.next(w.stages);
-        });
-}
-
-// A unit's activations; of a unit past the last the last again, which nobody multiplies.
-static __device__ __forceinline__ void load_unit(unit_of_x &to, const float *x, int u, int units) {
-    float values[format::UNIT];
-    load_values(values, x, min(u, units - 1));
-    to.take(values);
-}
-
-// A rows, `pitch` bytes after another, by this thread's units.
-template <int A>
-static __device__ __forceinline__ void multiply(const u8 *rows, u32 pitch, const mapping &m, int lane,
-                                                const unit_of_x (&own)[MANY], const float *x, float (&sum)[A]) {
-#pragma unroll
-    for (int s = 0; s < MANY; ++s)
-        if (lane + s * m.lanes < m.units)
-#pragma unroll
-            for (int i = 0; i < A; ++i) sum[i] += own[s].dot(rows + i * pitch, lane + s * m.lanes);
-    for (int s = MANY; s < m.slots; ++s) {
-        unit_of_x more;
-        load_unit(more, x, lane + s * m.lanes, m.units);
-        if (lane + s * m.lanes < m.units)
-#pragma unroll
-            for (int i = 0; i < A; ++i) sum[i] += more.dot(rows + i * pitch, lane + s * m.lanes);
-    }
-}
-
-// The same of a gated unit's rows where one group has both streams: half of them from each.
-template <int A>
-static __device__ __forceinline__ void multiply_streams(const u8 *stage, const walk<true> &w, const u32 (&skewed)[2],
-                                                        const mapping &m, int lane, const unit_of_x (&own)[MANY],
-                                                        const float *x, float (&sum)[A]) {
-    constexpr int HALF = A < 2 ? 1 : A / 2;
-    float half[2][HALF] = {0};
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-        multiply<HALF>(stage + i * w.stream_bytes + skewed[i], (u32)w.row_bytes, m, lane, own, x, half[i]);
-#pragma unroll
-    for (int i = 0; i < A; ++i) sum[i] = half[i / HALF][i % HALF];
-}
-
-template <int A, bool GATED>
-static __device__ __noinline__ void consume(const float *x, int rows, int k, const walk<GATED> w, int stages,
-                                            const u8 *ring, shared_memory *sh) {
-    mapping m(k);
-    int lane = threadIdx.x % m.lanes, from = A * (threadIdx.x / m.lanes);
-    int stream = GATED && from >= w.outputs;
-    place stage, made;
-    ring += stream * w.stream_bytes + (from - stream * w.outputs) * (u32)w.row_bytes;
-    after_previous();
-    for (int row = 0; row < rows; ++row, x += k) {
-        unit_of_x own[MANY];
-#pragma unroll
-        for (int s = 0; s < MANY; ++s) load_unit(own[s], x, lane + s * m.lanes, m.units);
-        for (int i = 0; i < stages; ++i) {
-            float sum[A] = {0};
-            barrier_wait(&sh->full[stage.at], stage.turn & 1);
-            const u8 *mine = ring + stage.at * w.stage_bytes;
-            bool both = false;
-            if constexpr (GATED) both = m.groups == 1;
-            if constexpr (GATED)
-                if (both) multiply_streams<A>(mine, w, sh->skew[stage.at], m, lane, own, x, sum);
-            if (!both) multiply<A>(mine + sh->skew[stage.at][stream], (u32)w.row_bytes, m, lane, own, x, sum);
-            if (made.turn) barrier_wait(&sh->added[made.at], (made.turn - 1) & 1);
-#pragma unroll
-            for (int r = 0; r < A; ++r) sh->sums[made.at].of[r][threadIdx.x] = sum[r];
-            __syncwarp();
-            if (threadIdx.x % 32 == 0) barrier_arrive(&sh->empty[stage.at]), barrier_arrive(&sh->made[made.at]);
-            stage.next(w.stages);
-            made.next(WAITING);
+            put_all(j, to, row, rows);
         }
     }
 }
 
-template <int PARTS, bool GATED>
-static __device__ void finish(const job<PARTS, GATED> &j, const walk<GATED> &w, int lanes, shared_memory *sh) {
-    place made;
-    after_previous();
-    for (int row = 0; row < j.rows; ++row) {
-        int slot = j.table ? j.slot[row] : 0;
-        each_stage(j, w, [&](int p, int first, int count) {
-            barrier_wait(&sh->made[made.at], made.turn & 1);
-            put_stage(j, w, lanes, p, first, count, row, slot, sh->sums[made.at]);
-            __syncwarp();
-            if (threadIdx.x % 32 == 0) barrier_arrive(&sh->added[made.at]);
-            made.next(WAITING);
-        });
-    }
-}
-
-template <int PARTS, bool GATED>
-static __device__ void streamed(const job<PARTS, GATED> &j, const walk<GATED> &w, const mapping &m, shared_memory *sh,
-                                u8 *ring) {
-    open(sh, w.stages);
-    int warp = threadIdx.x / 32, stages = 0;
-    if (warp == PRODUCER) {
-        if (threadIdx.x % 32 == 0) produce(j, w, ring, sh);
-        return;
-    }
-    if (warp > PRODUCER) return finish(j, w, m.lanes, sh);
-    each_stage(j, w, [&](int, int, int) { ++stages; });
-    if (w.at_once == 4)
-        consume<4>(j.x, j.rows, j.k, w, stages, ring, sh);
-    else if (w.at_once == 2)
-        consume<2>(j.x, j.rows, j.k, w, stages, ring, sh);
-    else
-        consume<1>(j.x, j.rows, j.k, w, stages, ring, sh);
-}
-#endif
+// Activations in eight bits are kept, a row after another: to read them again would be to code them again.
+template <bool EIGHT>
+struct several {
+    typedef passing rows;
+};
+template <>
+struct several<true> {
+    typedef held rows;
+};
+typedef several<EIGHT_BITS>::rows several_rows;
 
 template <int PARTS, bool GATED>
 static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
-    int all = 0;
-#pragma unroll
-    for (int p = 0; p < (GATED ? 1 : PARTS); ++p) all += j.part[p].n;
-    mapping m(j.k);
-    walk<GATED> w(m, j.k, all);
-    bool edge = format::BLOCK == 1 && j.k % format::UNIT, whole = !edge && ((u64)j.x & 15) == 0;
+    __shared__ __align__(16) float sums[SUMS];
+    share<PARTS, GATED> s(j);
+    in_place<PARTS, GATED> lying{j, s};
+    bool even = ((u64)j.x & 15) == 0 && (format::BLOCK > 1 || j.k % format::UNIT == 0);
     before_next();
-    if (w.first == w.last) return;
+    if (s.outputs == 0) return;
 #if __CUDA_ARCH__ >= 900
-    extern __shared__ __align__(128) u8 ring[];
-    __shared__ shared_memory sh;
-    if (whole && w.stages) return streamed(j, w, m, &sh, ring);
-    plain(j, w, m, edge, sh.sums[0]);
-#else
-    __shared__ shares sums;
-    plain(j, w, m, edge, sums);
+    extern __shared__ __align__(128) u8 rings[];
+    __shared__ u64 full[WARPS * MOST_STAGES];
+    if (even && 2 * s.pitch <= RING_BYTES) {
+        int warp = threadIdx.x / 32, group = j.rows == 1 ? 1 : several_rows::ROWS;
+        ring<PARTS, GATED> r(j, s, rings + warp * RING_BYTES, full + warp * MOST_STAGES, (j.rows + group - 1) / group);
+        after_previous();
+        if (several_rows::ROWS == 1 || j.rows == 1) return multiply_all<held>(j, s, r, sums);
+        return multiply_all<several_rows>(j, s, r, sums);
+    }
 #endif
+    after_previous();
+    if (even)
+        multiply_all<passing>(j, s, lying, sums);
+    else
+        multiply_all<uneven>(j, s, lying, sums);
 }
 
 // --- entries ---------------------------------------------------------------------------------

@@ -32,11 +32,19 @@ static __device__ __forceinline__ void barrier_wait(u64 *barrier, u32 parity) {
         : "memory");
 }
 
+// Weights pass through the second-level cache once a step: they make way for what stays there, the code of
+// kernels, activations and page tables.
+static __device__ __forceinline__ u64 passing_through() {
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+
 // Both ends on 16 bytes, and whole multiples of them.
-static __device__ __forceinline__ void bulk_copy(void *to, const void *from, u32 bytes, u64 *barrier) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+static __device__ __forceinline__ void bulk_copy(void *to, const void *from, u32 bytes, u64 *barrier, u64 policy) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
                      shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
                  : "memory");
 }
 
@@ -52,6 +60,7 @@ static __device__ __forceinline__ u32 bulk_bytes(const u8 *from, u32 bytes, cons
 
 static __device__ __forceinline__ void copy_rest(u8 *to, const u8 *from, u32 bytes, const u8 *end) {
     u32 moved = bulk_bytes(from, bytes, end), from_skew = skew(from);
+#pragma unroll 1
     for (u32 i = moved; i < from_skew + bytes; ++i) to[i] = (from - from_skew)[i];
 }
 #endif

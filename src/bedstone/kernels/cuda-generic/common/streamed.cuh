@@ -4,7 +4,7 @@
 #include "weights.cuh"
 
 #define RING_ROWS 8  // that a warp has on their way or at hand
-#define PITCH 576    // bytes from one to the next: the most of a step, and where among 16 they begin
+#define PITCH 592    // bytes from one to the next: the most of a step, and where among 16 they begin
 
 // W rows of weights, and what is made of each.
 template <int W>

@@ -45,10 +45,10 @@ static __device__ __forceinline__ float half_at(const u8 *p) {
     return to_f32(f16{*(const u16 *)p});
 }
 
-// A unit's activations in eight bits: a word a piece, each piece's sum and scale.
+// A unit's activations in eight bits: a word a piece; a scale and a sum of as many pieces as share it.
 template <int PIECES, int SCALES>
 struct eight_bits {
-    int word[PIECES], sum[PIECES];
+    int word[PIECES], sum[SCALES];
     float scale[SCALES];
 };
 
@@ -105,28 +105,41 @@ struct format_f16 : plain_format<f16> {
     }
 };
 
-// 32 values: a scale and signed bytes. A unit is a quarter.
+// 32 values: a scale and signed bytes. A unit is a half.
 struct format_q8_0 {
-    static constexpr int UNIT = 8, BLOCK = 32;
+    static constexpr int UNIT = 16, BLOCK = 32;
     static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 32) * 34; }
     static __device__ __forceinline__ float value(const u8 *row, int i) {
         const u8 *block = row + i / 32 * 34;
         return half_at(block) * (float)(i8)block[2 + i % 32];
     }
-    static __device__ __forceinline__ int at(int u, int p) { return 8 * u + 4 * p; }
+    static __device__ __forceinline__ int at(int u, int p) { return 16 * u + 4 * p; }
+    // A unit's four words, which lie on an even byte: words that lie on four around them, shifted.
+    static __device__ __forceinline__ void words(const u8 *at, u32 (&made)[4]) {
+        u32 odd = (u32)(u64)at & 2;
+        const u32 *around = (const u32 *)(at - odd);
+        u32 word[5] = {around[0], around[1], around[2], around[3], ((const u16 *)at)[7]};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) made[i] = __funnelshift_r(word[i], word[i + 1], 8 * odd);
+    }
     static __device__ __forceinline__ float dot(const u8 *row, int u, const float *x, float) {
-        const u8 *block = row + u / 4 * 34;
-        const u8 *codes = block + 2 + u % 4 * 8;
+        const u8 *block = row + u / 2 * 34;
+        u32 codes[4];
+        words(block + 2 + u % 2 * 16, codes);
+        float sum = 0;
         // the sign bit turned over, a code is a byte 128 above itself
-        float sum = dot_bytes(word_at(codes) ^ 0x80808080u, x, 128.f, 0);
-        sum = dot_bytes(word_at(codes + 4) ^ 0x80808080u, x + 4, 128.f, sum);
+#pragma unroll
+        for (int p = 0; p < 4; ++p) sum = dot_bytes(codes[p] ^ 0x80808080u, x + 4 * p, 128.f, sum);
         return half_at(block) * sum;
     }
-    static constexpr int SCALES = 1, SHARE = 4;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
-        const u8 *block = row + u / 4 * 34;
-        const u8 *at = block + 2 + u % 4 * 8;
-        int sum = dot_words(word_at(at + 4), x.word[1], dot_words(word_at(at), x.word[0], 0));
+    static constexpr int SCALES = 1, SHARE = 2;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<4, 1> &x) {
+        const u8 *block = row + u / 2 * 34;
+        u32 codes[4];
+        words(block + 2 + u % 2 * 16, codes);
+        int sum = 0;
+#pragma unroll
+        for (int p = 0; p < 4; ++p) sum = dot_words(codes[p], x.word[p], sum);
         return half_at(block) * x.scale[0] * (float)sum;
     }
 };
@@ -152,7 +165,7 @@ struct format_q4_0 {
     static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
         const u8 *block = row + u / 4 * 18;
         u32 nibbles = word_at(block + 2 + u % 4 * 4);
-        int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], -8 * (x.sum[0] + x.sum[1]));
+        int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], -8 * x.sum[0]);
         sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
         return half_at(block) * x.scale[0] * (float)sum;
     }
@@ -181,15 +194,15 @@ struct format_q4_1 {
         u32 head = block[0], nibbles = block[1 + u % 4];
         int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], 0);
         sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
-        float least = to_f32(f16{(u16)(head >> 16)}) * (float)(x.sum[0] + x.sum[1]);
+        float least = to_f32(f16{(u16)(head >> 16)}) * (float)x.sum[0];
         return x.scale[0] * fmaf(to_f32(f16{(u16)head}), (float)sum, least);
     }
 };
 
 // 256 values in eight blocks of 32, each with a scale and a least value of six bits; nibbles of
-// blocks 2j and 2j + 1 share 32 bytes. A unit is a quarter of those: eight values of each.
+// blocks 2j and 2j + 1 share 32 bytes. A unit is half of those: sixteen values of each.
 struct format_q4_k {
-    static constexpr int UNIT = 16, BLOCK = 256;
+    static constexpr int UNIT = 32, BLOCK = 256;
     static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 256) * 144; }
     // Scale and least value of one block, in six bits each.
     static __device__ __forceinline__ void levels(const u8 *packed, int block, int &scale, int &least) {
@@ -209,44 +222,53 @@ struct format_q4_k {
         return half_at(all) * (float)scale * (float)code - half_at(all + 2) * (float)least;
     }
     static __device__ __forceinline__ int at(int u, int p) {
-        return u / 16 * 256 + u % 16 / 4 * 64 + u % 4 * 8 + p / 2 * 32 + p % 2 * 4;
+        return u / 8 * 256 + u % 8 / 2 * 64 + u % 2 * 16 + p / 4 * 32 + p % 4 * 4;
     }
     // Of blocks 2 pair and 2 pair + 1: scales and least values, a byte each.
-    static __device__ __forceinline__ void pair_levels(const u32 *packed, int pair, u32 &scales, u32 &least) {
+    static __device__ __forceinline__ void pair_levels(u32 low, u32 high, u32 rest, int pair, u32 &scales, u32 &least) {
         int shift = pair % 2 * 16;
-        u32 low = packed[0] >> shift, high = packed[1] >> shift, rest = packed[2] >> shift;
+        low >>= shift, high >>= shift, rest >>= shift;
         scales = pair < 2 ? low & 0x3f3fu : (rest & 0x0f0fu) | (low >> 2 & 0x3030u);
         least = pair < 2 ? high & 0x3f3fu : (rest >> 4 & 0x0f0fu) | (high >> 2 & 0x3030u);
     }
     static __device__ __forceinline__ float dot(const u8 *row, int u, const float *x, float) {
-        const u8 *all = row + u / 16 * 144;
-        int pair = u % 16 / 4;
-        const uint2 codes = *(const uint2 *)(all + 16 + pair * 32 + u % 4 * 8);
-        float low = dot_bytes(codes.y & 0x0f0f0f0fu, x + 4, 0, dot_bytes(codes.x & 0x0f0f0f0fu, x, 0, 0));
-        float high = dot_bytes(codes.x >> 4 & 0x0f0f0f0fu, x + 8, 0, 0);
-        high = dot_bytes(codes.y >> 4 & 0x0f0f0f0fu, x + 12, 0, high);
-        float low_all = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
-        float high_all = ((x[8] + x[9]) + (x[10] + x[11])) + ((x[12] + x[13]) + (x[14] + x[15]));
-        u32 scales, least, both = *(const u32 *)all;
-        pair_levels((const u32 *)(all + 4), pair, scales, least);
+        const u8 *all = row + u / 8 * 144;
+        int pair = u % 8 / 2;
+        const uint4 head = *(const uint4 *)all, codes = *(const uint4 *)(all + 16 + pair * 32 + u % 2 * 16);
+        const u32 *word = &codes.x;
+        float low = 0, high = 0, low_all = 0, high_all = 0;
+#pragma unroll
+        for (int p = 0; p < 4; ++p) {
+            low = dot_bytes(word[p] & 0x0f0f0f0fu, x + 4 * p, 0, low);
+            high = dot_bytes(word[p] >> 4 & 0x0f0f0f0fu, x + 16 + 4 * p, 0, high);
+            low_all += (x[4 * p] + x[4 * p + 1]) + (x[4 * p + 2] + x[4 * p + 3]);
+            high_all += (x[16 + 4 * p] + x[17 + 4 * p]) + (x[18 + 4 * p] + x[19 + 4 * p]);
+        }
+        u32 scales, least;
+        pair_levels(head.y, head.z, head.w, pair, scales, least);
         float sum = fmaf(byte_f32<0>(scales, 0), low, byte_f32<1>(scales, 0) * high);
         float taken = fmaf(byte_f32<0>(least, 0), low_all, byte_f32<1>(least, 0) * high_all);
-        return fmaf(to_f32(f16{(u16)both}), sum, -to_f32(f16{(u16)(both >> 16)}) * taken);
+        return fmaf(to_f32(f16{(u16)head.x}), sum, -to_f32(f16{(u16)(head.x >> 16)}) * taken);
     }
-    static constexpr int SCALES = 2, SHARE = 4;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<4, 2> &x) {
-        const u8 *all = row + u / 16 * 144;
-        int pair = u % 16 / 4;
-        const uint2 nibbles = *(const uint2 *)(all + 16 + pair * 32 + u % 4 * 8);
-        int low = dot_words(nibbles.x & 0x0f0f0f0fu, x.word[0], dot_words(nibbles.y & 0x0f0f0f0fu, x.word[1], 0));
-        int high = dot_words(nibbles.x >> 4 & 0x0f0f0f0fu, x.word[2], dot_words(nibbles.y >> 4 & 0x0f0f0f0fu, x.word[3], 0));
-        u32 scales, least, both = *(const u32 *)all;
-        pair_levels((const u32 *)(all + 4), pair, scales, least);
+    static constexpr int SCALES = 2, SHARE = 2;
+    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<8, 2> &x) {
+        const u8 *all = row + u / 8 * 144;
+        int pair = u % 8 / 2;
+        const uint4 head = *(const uint4 *)all, nibbles = *(const uint4 *)(all + 16 + pair * 32 + u % 2 * 16);
+        const u32 *word = &nibbles.x;
+        int low = 0, high = 0;
+#pragma unroll
+        for (int p = 0; p < 4; ++p) {
+            low = dot_words(word[p] & 0x0f0f0f0fu, x.word[p], low);
+            high = dot_words(word[p] >> 4 & 0x0f0f0f0fu, x.word[4 + p], high);
+        }
+        u32 scales, least;
+        pair_levels(head.y, head.z, head.w, pair, scales, least);
         float sum = x.scale[0] * (float)((int)(scales & 255) * low);
         sum = fmaf(x.scale[1], (float)((int)(scales >> 8) * high), sum);
-        float taken = x.scale[0] * (float)((int)(least & 255) * (x.sum[0] + x.sum[1]));
-        taken = fmaf(x.scale[1], (float)((int)(least >> 8) * (x.sum[2] + x.sum[3])), taken);
-        return fmaf(to_f32(f16{(u16)both}), sum, -to_f32(f16{(u16)(both >> 16)}) * taken);
+        float taken = x.scale[0] * (float)((int)(least & 255) * x.sum[0]);
+        taken = fmaf(x.scale[1], (float)((int)(least >> 8) * x.sum[1]), taken);
+        return fmaf(to_f32(f16{(u16)head.x}), sum, -to_f32(f16{(u16)(head.x >> 16)}) * taken);
     }
 };
 
