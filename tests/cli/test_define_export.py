@@ -47,11 +47,26 @@ def test_a_gpu_set_needs_no_gpu_to_be_exported(tmp_path):
     assert bedstone("define", "check", tmp_path / "set", "--no-hints").out.endswith(", 0 refused\n")
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path):
+def test_a_folder_that_holds_something_is_left_alone_unless_told(tmp_path):
     (tmp_path / "mine").write_text("")
-    ended = bedstone("define", "export", tmp_path, *ONE)
-    assert ended.code != 0
-    assert "expected an empty folder" in ended.err
+    refused = bedstone("define", "export", tmp_path, *ONE)
+    assert refused.code != 0
+    assert "expected an empty folder" in refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    told = bedstone("define", "export", tmp_path, *ONE, "--replace")
+    assert told.code == 0, told.err
+    assert {"mine", "definitions", "solutions", "workloads"} <= {p.name for p in tmp_path.iterdir()}
+
+
+def test_an_earlier_export_is_replaced_but_for_its_traces(tmp_path):
+    folder = tmp_path / "set"
+    bedstone("define", "export", folder, *ONE, "--kernel", "silu", "--target", "cpu-generic")
+    (folder / "traces").mkdir()
+    (folder / "traces" / "kept").write_text("")
+    ended = bedstone("define", "export", folder, *ONE, "--target", "cpu-generic")
+    assert ended.code == 0, ended.err
+    assert len(read_trace_set(folder).definitions) == 1
+    assert (folder / "traces" / "kept").exists()
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from bedstone.library.catalog import cpu_kernels
 from bedstone.library.mathematics import define, family_of
 from bedstone.prove.inputs.sizes import propose_sizes
 from bedstone.prove.inputs.workload import Inputs
+from bedstone.prove.interchange import write_for_flashinfer_bench
 from bedstone.prove.own.planned import untouched
 from bedstone.prove.own.problems import Written, own_problems
 from bedstone.prove.reference import Reference
@@ -177,6 +178,8 @@ from flashinfer_bench.data import TraceSet
 found = TraceSet.from_path(sys.argv[2])
 print(json.dumps({
     "solutions": {n: sorted(s.name for s in each) for n, each in found.solutions.items()},
+    "definitions": list(found.definitions),
+    "traces": {n: len(each) for n, each in found.traces.items()},
     "languages": sorted({s.spec.language.value for g in found.solutions.values() for s in g}),
     "workloads": {n: len(each) for n, each in found.workloads.items()},
 }))
@@ -205,6 +208,41 @@ def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
     assert found["languages"] == ["cpp", "cuda"]
     assert found["workloads"] == dict.fromkeys(expected, 1)
     assert sorted(expected[SHARED]) == [f"{SHARED}.cpu-generic", f"{SHARED}.hopper"]
+
+
+OTHERS = ("q4_0", "q4_1", "q4_k", "q6_k", "f16", "f32")
+"""Formats of which the test below says nothing: they are what `bf16` and `q8_0` are."""
+
+
+@pytest.mark.slow
+def test_flashinfer_bench_reads_all_of_a_converted_set(upstream, tmp_path):
+    ours, theirs, written = tmp_path / "set", tmp_path / "theirs", Written()
+    kernels, sources = cpu_kernels(), read_sources(SETS["cpu-generic"])
+    calls = [c for c in untouched((), kernels) if not any(f"_{f}" in c.entry for f in OTHERS)]
+    for problem in own_problems(calls, kernels):
+        written.add(ours, problem, [sources])
+    of, one = definition(), solution("def run(x):\n    return x\n")
+    write_definition(ours, of)
+    write_solution(ours, of, one)
+    append_traces(ours, of, "tester", [Trace("double_n", workload(), one.name, passed(1.5))])
+    converted = write_for_flashinfer_bench(read_trace_set(ours), theirs)
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_READER, str(upstream), str(theirs)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sum(map(len, found["solutions"].values())) == converted.written["solution"]
+    assert sum(found["workloads"].values()) == converted.written["workload"]
+    assert found["traces"] == {"double_n": 1}
+    # blocks of bytes are what they have no word for
+    left_out = [line for line in converted.lines if line.startswith("left out: definition")]
+    assert all("element type `uint8`" in line for line in left_out)
+    assert converted.written["definition"] > 100
+    # what is written in place is among what they read
+    assert any(name.startswith("linear_bf16_rows_") for name in found["definitions"])
 
 
 # --- their tests through a shim ----------------------------------------------------------------

@@ -6,7 +6,8 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from bedstone.cli.define.options import RepairOption, read_documents
+from bedstone.cli.define.options import RepairOption, ReplaceOption, read_documents
+from bedstone.cli.table import counted
 from bedstone.errors import CallerError
 from bedstone.spec.definition import Definition
 from bedstone.spec.dialect import Dialect, Emission
@@ -21,19 +22,31 @@ REFUSED = 1
 
 
 def command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A .json, or a .jsonl of Traces.")],
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="FILE|SET", help="A .json, a .jsonl of Traces, or a whole set."),
+    ],
     to: Annotated[
         str, typer.Option("--to", metavar="|".join(get_args(Dialect)), help="The dialect wanted.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Instead of stdout.")
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE|SET", help="Instead of stdout; of a set, where."),
     ] = None,
     repair: RepairOption = False,
+    replace: ReplaceOption = False,
 ) -> None:
-    """Convert a document; losses go to stderr, exit 1 where its readers would refuse it."""
+    """Convert a document or a set; losses go to stderr.
+
+    Exits 1 where a document would be refused by its readers. Of a set, what they would refuse is
+    left out.
+    """
     if to not in get_args(Dialect):
         listed = ", ".join(f"`{name}`" for name in get_args(Dialect))
         raise CallerError(f"`--to` is `{to}`, expected one of {listed}")
+    if path.is_dir():
+        _convert_set(path, to, out, replace=replace)
+        return
     texts, fatal = [], False
     for where, parsed in read_documents(path, mend=repair):
         for each in parsed.repairs:
@@ -47,6 +60,23 @@ def command(
     _write(out, "".join(texts))
     if fatal:
         raise SystemExit(REFUSED)
+
+
+def _convert_set(path: Path, to: str, out: Path | None, *, replace: bool) -> None:
+    from bedstone.prove.interchange import KINDS, write_for_flashinfer_bench
+    from bedstone.prove.place import require_replaceable, written_beside
+    from bedstone.prove.trace_set import read_trace_set
+
+    if to != "fib" or out is None:
+        raise CallerError("a set is converted `--to fib`, into the folder that `--out` names")
+    require_replaceable(out, replace=replace)
+    with written_beside(out) as folder:
+        done = write_for_flashinfer_bench(read_trace_set(path), folder)
+    for line in done.lines:
+        print(line, file=sys.stderr)
+    rows = [counted(done.written[kind], kind) for kind in KINDS]
+    left = ", ".join(counted(n, kind) for kind in KINDS if (n := done.left_out[kind]))
+    print(", ".join(rows) + (f"; left out: {left}" if left else ""))
 
 
 def _emit(value: Any, to: Dialect) -> Emission:  # noqa: ANN401

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
+from bedstone.cli.define.options import ReplaceOption
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import counted
-from bedstone.errors import CallerError
 
 
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="SET", help="A folder that is made, or is empty.")
+        Path, typer.Argument(metavar="SET", help="A folder that is made, or an earlier export.")
     ],
     config: Annotated[
         list[str] | None,
@@ -27,20 +27,24 @@ def command(
         list[str] | None,
         typer.Option(metavar="SET", help="Hardware sets; all this machine runs if not given."),
     ] = None,
+    replace: ReplaceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write Definitions, Solutions and Workloads of our kernels, for `define bench`."""
+    """Write Definitions, Solutions and Workloads of our kernels, for `define bench`.
+
+    An earlier export is replaced, but for its Traces.
+    """
     from bedstone.prove.own.problems import Written
     from bedstone.prove.own.sets import problems_of, sources_of
+    from bedstone.prove.place import require_replaceable, written_beside
 
-    if folder.exists() and any(folder.iterdir()):
-        raise CallerError(f"`{folder}` holds something: expected an empty folder, or none")
+    require_replaceable(folder, replace=replace)
     written = Written()
-    with Stages() as stages:
+    with Stages() as stages, written_beside(folder) as beside:
         every = list(problems_of(sources_of(target or ()), config or (), kernel or (), stages.step))
         for at, (problem, sources) in enumerate(every):
             stages.step(problem.definition.name, at + 1, len(every))
-            written.add(folder, problem, sources)
+            written.add(beside, problem, sources)
     counts = written.counts()
     if as_json:
         print_json({"set": str(folder), **counts})

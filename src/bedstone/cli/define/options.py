@@ -16,6 +16,10 @@ RepairOption = Annotated[
     typer.Option("--repair", help="Mend commas and fragments; each repair is listed."),
 ]
 
+ReplaceOption = Annotated[
+    bool, typer.Option("--replace", help="Write over what a folder holds that is no export.")
+]
+
 
 def read_documents(path: Path, *, mend: bool) -> list[tuple[str, Parsed]]:
     """Read the JSON values of a file, one a line in a `.jsonl`.

@@ -108,8 +108,11 @@ def _names(text: str) -> list[str]:
 
 
 def axis_name(text: str) -> str:
-    """An extent as the name of an axis: itself, or a computed one's."""
-    return text if text.isidentifier() or text.isdecimal() else re.sub(r"\W+", "_", text).strip("_")
+    """An extent as the name of an axis: itself, or a computed one's, which formulas can name."""
+    if text.isidentifier() or text.isdecimal():
+        return text
+    name = re.sub(r"\W+", "_", text).strip("_")
+    return name if name.isidentifier() else f"size_{name}"
 
 
 def _axes(texts: Mapping[str, None], consts: Sizes, told: set[str]) -> dict[str, Axis]:
