@@ -52,6 +52,9 @@ struct eight_bits {
     float scale[SCALES];
 };
 
+// A whole number under 2^22 either way as a float: what is added to 3 * 2^22 stands in its low bits.
+static __device__ __forceinline__ float whole_f32(int x) { return __int_as_float(0x4b400000 + x) - 12582912.f; }
+
 static __device__ __forceinline__ int dot_words(u32 weights, int x, int sum) { return __dp4a((int)weights, x, sum); }
 
 // Formats whose values lie one after another.
@@ -140,7 +143,7 @@ struct format_q8_0 {
         int sum = 0;
 #pragma unroll
         for (int p = 0; p < 4; ++p) sum = dot_words(codes[p], x.word[p], sum);
-        return half_at(block) * x.scale[0] * (float)sum;
+        return half_at(block) * x.scale[0] * whole_f32(sum);
     }
 };
 
@@ -167,7 +170,7 @@ struct format_q4_0 {
         u32 nibbles = word_at(block + 2 + u % 4 * 4);
         int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], -8 * x.sum[0]);
         sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
-        return half_at(block) * x.scale[0] * (float)sum;
+        return half_at(block) * x.scale[0] * whole_f32(sum);
     }
 };
 
@@ -194,8 +197,8 @@ struct format_q4_1 {
         u32 head = block[0], nibbles = block[1 + u % 4];
         int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], 0);
         sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
-        float least = to_f32(f16{(u16)(head >> 16)}) * (float)x.sum[0];
-        return x.scale[0] * fmaf(to_f32(f16{(u16)head}), (float)sum, least);
+        float least = to_f32(f16{(u16)(head >> 16)}) * whole_f32(x.sum[0]);
+        return x.scale[0] * fmaf(to_f32(f16{(u16)head}), whole_f32(sum), least);
     }
 };
 
@@ -264,10 +267,10 @@ struct format_q4_k {
         }
         u32 scales, least;
         pair_levels(head.y, head.z, head.w, pair, scales, least);
-        float sum = x.scale[0] * (float)((int)(scales & 255) * low);
-        sum = fmaf(x.scale[1], (float)((int)(scales >> 8) * high), sum);
-        float taken = x.scale[0] * (float)((int)(least & 255) * x.sum[0]);
-        taken = fmaf(x.scale[1], (float)((int)(least >> 8) * x.sum[1]), taken);
+        float sum = x.scale[0] * whole_f32((int)(scales & 255) * low);
+        sum = fmaf(x.scale[1], whole_f32((int)(scales >> 8) * high), sum);
+        float taken = x.scale[0] * whole_f32((int)(least & 255) * x.sum[0]);
+        taken = fmaf(x.scale[1], whole_f32((int)(least >> 8) * x.sum[1]), taken);
         return fmaf(to_f32(f16{(u16)head.x}), sum, -to_f32(f16{(u16)(head.x >> 16)}) * taken);
     }
 };
@@ -321,7 +324,7 @@ struct format_q6_k {
 #pragma unroll
         for (int p = 0; p < 4; ++p) {
             int whole = (int)(i8)scales[2 * p] * dot_words(words[p], x.word[p], -32 * x.sum[p]);
-            sum = fmaf(x.scale[p], (float)whole, sum);
+            sum = fmaf(x.scale[p], whole_f32(whole), sum);
         }
         return half_at(all + 208) * sum;
     }
