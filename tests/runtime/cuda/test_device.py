@@ -416,10 +416,10 @@ def test_a_package_without_products_needs_no_library(blas, tmp_path):
     assert blas == []
 
 
-def mapped_parts(folder, offset=64):
+def mapped_parts(folder, offset=64, shared=100_000):
     tensor = TensorMap(0, "f32", (16, 0), (4, 4), (64,), swizzle=64)
     launch = KernelLaunch(
-        "toy", "mapped", (32, 1, 1), (1, 1, 1), params=(BytesParam(128),), shared_mem=100_000,
+        "toy", "mapped", (32, 1, 1), (1, 1, 1), params=(BytesParam(128),), shared_mem=shared,
         args=(Pack(128, (PackField(0, tensor),)),),
     )  # fmt: skip
     op = Op((BufferParam("inout", "f32"),), Impl((launch,)))
@@ -465,6 +465,12 @@ def test_more_shared_memory_than_the_gpu_has(driver, tmp_path, monkeypatch):
     monkeypatch.setattr(driver, "allow_shared", refuse_shared)
     with pytest.raises(KernelError, match="kernel `mapped` shares 100000 bytes a block beside"):
         load(mapped_parts(tmp_path), device="cuda")
+
+
+def test_shared_memory_that_is_too_much_only_with_a_kernels_own_is_asked_for(driver, tmp_path):
+    driver.code[MODULE]["mapped"] = mapped = Function((128,), lambda *_: None)
+    with load(mapped_parts(tmp_path, shared=46_080), device="cuda"):
+        assert mapped.shared == 46_080
 
 
 def refuse_shared(_function, _nbytes):

@@ -24,7 +24,6 @@ from bedstone.runtime.modules import Artifact
 from bedstone.spec.manifest import TensorMap
 
 _AHEAD = 4
-_FREE_SHARED = 48 * 1024
 
 
 class CudaDevice:
@@ -176,13 +175,15 @@ class CudaDevice:
             raise KernelError(f"{tensor} over {nbytes} bytes at {address:#x}: {error}") from error
 
     def reserve_shared(self, nbytes: Mapping[int, int]) -> None:
-        """Raise the limit of functions whose blocks share more than any may.
+        """Set the limit of functions whose blocks share memory beside their own.
+
+        Without one the two together may be 48 KB.
 
         Raises `KernelError`: one would share more than the GPU has.
         """
         for handle, most in nbytes.items():
             target = self._targets[handle]
-            if most <= _FREE_SHARED:
+            if not most:
                 continue
             try:
                 self._driver.allow_shared(target.function, most)
