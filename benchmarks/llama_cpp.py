@@ -16,120 +16,34 @@ the last bits: `agree` says how many first tokens of the two are the same.
 
 import argparse
 import json
-import os
-import platform
-import subprocess
-import sys
-import venv
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
-PEER = "llama-cpp-python==0.3.36"
-SIDES = ("bedstone", "llama.cpp", "llama.cpp without flash attention")
-WORKERS = Path(__file__).with_name("workers")
+from sides import (
+    OURS,
+    PEER,
+    THEIRS,
+    THEIRS_PLAIN,
+    Side,
+    commands,
+    compiled,
+    machine,
+    medians,
+    parsed,
+    parser,
+    read_rate,
+)
+
+SIDES = (OURS, THEIRS, THEIRS_PLAIN)
 PREFILLS = (128, 512, 2048)
-LEAST_ROUNDS = 5
-
-
-class Side:
-    """One engine in a process of its own: a command in, what it measured out."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        """Start the process; it is ready when it has answered once."""
-        began = perf_counter()
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        self.tokens = self.ask("prefill", 32, 1)["tokens"]
-        self.first = perf_counter() - began
-
-    def ask(self, what: str, *numbers: int) -> dict[str, Any]:
-        """One command's answer."""
-        stdin, stdout = self.process.stdin, self.process.stdout
-        if stdin is None or stdout is None:
-            raise RuntimeError("the process has no pipes")
-        stdin.write((json.dumps([what, *numbers]) + "\n").encode())
-        stdin.flush()
-        line = stdout.readline()
-        if not line:
-            raise RuntimeError(f"`{self.process.args!r}` ended with {self.process.wait()}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def close(self) -> None:
-        """End the process."""
-        if self.process.stdin is not None:
-            self.process.stdin.close()
-        self.process.wait()
-
-
-def built_peer(cache: Path) -> Path:
-    """The Python of an environment that has llama.cpp, built here if it is not there."""
-    folder = cache / "llama-cpp"
-    python = folder / "bin" / "python"
-    if not (folder / "done").exists():
-        venv.create(folder, with_pip=True, clear=True)
-        switches = ["-DGGML_NATIVE=ON", "-DLLAVA_BUILD=OFF", "-DMTMD_BUILD=OFF", *_gcc_fix()]
-        install = [str(python), "-m", "pip", "install", "--no-binary", "llama-cpp-python", PEER]
-        given = ["env", f"CMAKE_ARGS={' '.join(switches)}", *install]
-        subprocess.run(given, check=True, stdout=sys.stderr)
-        (folder / "done").touch()
-    return python
-
-
-def _gcc_fix() -> list[str]:
-    """GCC 12 drops the store of a tile configuration, and AMX then ends the process."""
-    answer = subprocess.run(["cc", "-dumpversion"], capture_output=True, text=True, check=True)
-    tiles = " amx_int8" in Path("/proc/cpuinfo").read_text()
-    fix = "-fno-tree-dse"
-    old = tiles and answer.stdout.split(".")[0].strip() == "12"
-    return [f"-DCMAKE_C_FLAGS={fix}", f"-DCMAKE_CXX_FLAGS={fix}"] if old else []
-
-
-def commands(options: argparse.Namespace) -> dict[str, list[str]]:
-    """How each side's process is started."""
-    peer = options.peer_python or built_peer(options.cache)
-    most = max(options.prefills) + options.steps + 64
-    shared = [str(options.model), str(options.threads), str(most)]
-    ours = [sys.executable, str(WORKERS / "of_bedstone.py"), *shared, str(_package(options))]
-    theirs = [str(peer), str(WORKERS / "of_llama_cpp.py"), *shared]
-    return {SIDES[0]: ours, SIDES[1]: [*theirs, "1"], SIDES[2]: [*theirs, "0"]}
-
-
-def _package(options: argparse.Namespace) -> Path:
-    folder: Path = options.cache / f"{options.model.stem}-package"
-    return folder
-
-
-def compiled(options: argparse.Namespace) -> int:
-    """Compile Bedstone's package of the model; bytes a step of it moves."""
-    command = [sys.executable, WORKERS / "compile_bedstone.py", options.model, _package(options)]
-    kernels = options.cache / "kernels"
-    answer = subprocess.run([*command, kernels], check=True, stdout=subprocess.PIPE)
-    moved: int = json.loads(answer.stdout)["step_bytes"]
-    return moved
-
-
-def read_rate(options: argparse.Namespace) -> float:
-    """Bytes a second that the threads read together from 512 MiB of memory."""
-    program = options.cache / "read_rate"
-    if not program.exists():
-        flags = ["-O3", "-march=native", "-pthread", "-o", str(program)]
-        subprocess.run(["cc", *flags, str(WORKERS / "read_rate.c")], check=True)
-    answer = subprocess.run(
-        [program, str(options.threads)], capture_output=True, text=True, check=True
-    )
-    return float(answer.stdout)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Run all rounds; the record of them."""
-    starts = commands(options)
-    step_bytes = compiled(options)
+    starts = commands(options, max(options.prefills) + options.steps + 64)
+    step_bytes = compiled(options)[1]["step_bytes"]
     seen: dict[str, dict[str, list[float]]] = {name: {} for name in SIDES}
     rates: list[float] = []
     tokens: dict[str, list[int]] = {}
@@ -148,7 +62,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         side.close()
     return {
         "date": datetime.now(UTC).date().isoformat(),
-        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "kernel": platform.release()},
+        "machine": machine(),
         "model": options.model.name,
         "threads": options.threads,
         "rounds": options.rounds,
@@ -156,7 +70,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "read_bytes_per_second": median(rates),
         "step_bytes": step_bytes,
         "agree": _agreeing(*(tokens[name] for name in SIDES[:2])),
-        "sides": {name: _medians(values) for name, values in seen.items()},
+        "sides": {name: medians(values) for name, values in seen.items()},
         **ratios(seen, step_bytes / median(rates)),
     }
 
@@ -177,13 +91,6 @@ def _round(side: Side, options: argparse.Namespace, seen: dict[str, list[float]]
     return taken
 
 
-def _medians(values: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    return {
-        what: {"median": median(of), "rounds": [float(f"{value:.4g}") for value in of]}
-        for what, of in values.items()
-    }
-
-
 def ratios(seen: Mapping[str, Mapping[str, Sequence[float]]], limit: float) -> dict[str, float]:
     """Ours over theirs, the better of theirs; `limit` is seconds a step at the read rate."""
     ours, *theirs = (seen[name] for name in SIDES)
@@ -199,12 +106,6 @@ def ratios(seen: Mapping[str, Mapping[str, Sequence[float]]], limit: float) -> d
 def _agreeing(a: Sequence[int], b: Sequence[int]) -> int:
     """How many first tokens are the same."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=True)) if x != y), len(a))
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
 
 
 def lines(record: Mapping[str, Any]) -> list[str]:
@@ -225,22 +126,12 @@ def lines(record: Mapping[str, Any]) -> list[str]:
 
 def main() -> None:
     """Read the command line, measure, print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--cache", type=Path, default=Path("~/.cache/bedstone-benchmarks"))
-    parser.add_argument("--peer-python", type=Path, help="an environment that has llama.cpp")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--prefills", type=int, nargs="+", default=PREFILLS)
-    parser.add_argument("--steps", type=int, default=128, help="tokens to decode")
-    parser.add_argument("--rounds", type=int, default=LEAST_ROUNDS)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    options.cache = options.cache.expanduser()
-    options.cache.mkdir(parents=True, exist_ok=True)
-    record = measure(options)
-    print(json.dumps(record, indent=1) if options.json else "\n".join(lines(record)))
+    options = parser(__doc__)
+    options.add_argument("--prefills", type=int, nargs="+", default=PREFILLS)
+    options.add_argument("--steps", type=int, default=128, help="tokens to decode")
+    given = parsed(options)
+    record = measure(given)
+    print(json.dumps(record, indent=1) if given.json else "\n".join(lines(record)))
 
 
 if __name__ == "__main__":

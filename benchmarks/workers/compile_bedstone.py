@@ -1,14 +1,16 @@
-"""Compiles for the benchmark: MODEL PACKAGE CACHE; says how many bytes of weights a step reads."""
+"""Compiles for the benchmarks: MODEL PACKAGE CACHE NUMERICS; says what bytes a step reads."""
 
 import json
 import sys
 from contextlib import closing
 from pathlib import Path
 
+import bedstone
 from bedstone.build.compile import compile_checkpoint
 from bedstone.build.request import Options, Request
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.runtime.load import read_package
 
 
 def read_bytes(opened: Checkpoint) -> int:
@@ -23,11 +25,17 @@ def read_bytes(opened: Checkpoint) -> int:
 
 def main() -> None:
     """Make the package, print the number."""
-    model, package, cache = sys.argv[1:]
+    model, package, cache, numerics = sys.argv[1:]
     with closing(open_checkpoint(model)) as opened:
-        request = Request(opened, Options("quantized"), Path(cache))
+        request = Request(opened, Options(numerics), Path(cache))
         compile_checkpoint(request, Path(package), lambda _: None)
-        print(json.dumps({"step_bytes": read_bytes(opened)}))
+        states = read_package(Path(package)).manifest.states.values()
+        moved = {
+            "step_bytes": read_bytes(opened),
+            "token_bytes": sum(state.bytes_per_token for state in states),
+            "sources": str(Path(bedstone.__file__).parent),
+        }
+        print(json.dumps(moved))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Answers the benchmark's commands with llama.cpp: MODEL THREADS TOKENS FLASH_ATTENTION."""
+"""Answers the benchmarks' commands with llama.cpp: MODEL THREADS TOKENS FLASH_ATTENTION."""
 
 import ctypes
 import json
@@ -10,6 +10,7 @@ from typing import Any
 
 import llama_cpp
 import numpy as np
+from numpy.typing import NDArray
 
 PROMPT = 31
 BATCH = 512
@@ -44,15 +45,30 @@ class Engine:
             )
             if status:
                 raise RuntimeError(f"llama_decode: {status}")
+        self.next = int(np.argmax(self.logits()))
+        return self.next
+
+    def logits(self) -> NDArray[np.float32]:
+        """Those after the last token fed [vocab], where they lie."""
         logits = llama_cpp.llama_get_logits_ith(self.context, -1)
         row = ctypes.cast(logits, ctypes.POINTER(ctypes.c_float * self.vocab)).contents
-        self.next = int(np.argmax(np.frombuffer(row, np.float32)))
-        return self.next
+        return np.frombuffer(row, np.float32)
 
     def reset(self) -> None:
         """Forget the sequence."""
         keep_data = False
         llama_cpp.llama_memory_clear(llama_cpp.llama_get_memory(self.context), keep_data)
+
+
+def logits(engine: Engine, path: str, *ids: int) -> list[int]:
+    """Write the logits after each of `ids` to a file; the most likely tokens."""
+    engine.reset()
+    rows, tokens = [], []
+    for token in ids:
+        tokens.append(engine.feed([token]))
+        rows.append(engine.logits().copy())
+    np.save(path, np.stack(rows))
+    return tokens
 
 
 def answers(engine: Engine) -> Iterator[dict[str, Any]]:
@@ -63,8 +79,12 @@ def answers(engine: Engine) -> Iterator[dict[str, Any]]:
         if what == "prefill":
             engine.reset()
             tokens = [engine.feed([1 + i * PROMPT % 997 for i in range(numbers[0])])]
+        elif what == "extend":
+            tokens = [engine.feed([1 + i * PROMPT % 997 for i in range(numbers[0])])]
         elif what == "decode":
             tokens = [engine.feed([engine.next]) for _ in range(numbers[0])]
+        elif what == "logits":
+            tokens = logits(engine, *numbers)
         else:
             status = Path("/proc/self/status").read_text()
             yield {"bytes": 1024 * int(status.partition("VmHWM:")[2].split()[0])}

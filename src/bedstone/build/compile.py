@@ -20,7 +20,8 @@ from bedstone.build.request import Package, Request, served_context
 from bedstone.build.route import Route, route
 from bedstone.build.write import write_directory
 from bedstone.library.kernel import KernelSet
-from bedstone.spec.codec import serialize
+from bedstone.runtime.verdict import recalled
+from bedstone.spec.codec import parse, serialize
 from bedstone.spec.manifest import Manifest, Module
 from bedstone.spec.package import (
     KERNELS,
@@ -37,7 +38,6 @@ from bedstone.spec.package import (
 from bedstone.spec.release import VERSION
 from bedstone.target.architecture import Form
 from bedstone.target.blob import kernel_set_hash
-from bedstone.verify import verify
 
 SUFFIXES: dict[Form, str] = {"shared_object": ".so", "cubin": ".cubin", "ptx": ".ptx"}
 """How files end that hold a module of each form."""
@@ -64,11 +64,13 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     progress("audit")
     target = _target(served, compiled, manifest, lane.kernels)
     progress("verify")
-    verify(manifest)
+    text = serialize(manifest).encode()
+    # a first load of the package finds the verdict, where it looks in the same cache
+    recalled(parse(text), text, request.cache)
     lock = _lock(request, served.hardware.name, manifest, compiler)
     progress("write")
     files = {
-        MANIFEST: serialize(manifest).encode(),
+        MANIFEST: text,
         TOKENIZER: request.checkpoint.tokenizer.to_json().encode(),
         PLAN: emit_json({name: report(schedule) for name, schedule in forms.each()}),
         TARGET: emit_json(target),
