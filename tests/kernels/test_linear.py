@@ -201,3 +201,17 @@ def test_a_row_that_is_not_finite_stays_so_and_spoils_no_other(
     y = linear(library, name, args, w, K[name])
     assert np.isnan(y[1]).all()
     assert np.isfinite(y[[0, 2]]).all()
+
+
+@pytest.mark.parametrize(("name", "k"), [("q8_0", 96), ("q4_1", 1120), ("q6_k", 1280)])
+@pytest.mark.parametrize("n", [64, 96])
+def test_neighbours_that_share_many_rows_change_no_bit(
+    library: Library, name: FormatName, k: int, n: int
+) -> None:
+    """Two blocks halve 256 rows and more between them; codes go 1024 values of k at a time."""
+    rng = np.random.default_rng([n, k])
+    w, _ = weights(name, n, k, rng)
+    args, _ = activations(rng.standard_normal((300, k)).astype(np.float32), codes=True)
+    full = linear(library, name, args, w, k)
+    for rows in (slice(0, 5), slice(100, 228), slice(158, 164), slice(290, 300)):
+        np.testing.assert_array_equal(linear(library, name, rows_of(args, rows), w, k), full[rows])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bedstone.library.catalog import cpu_kernels
+from bedstone.library.coding import INT8
 from bedstone.spec.dtype import FORMATS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "kernels.md"
@@ -27,7 +28,8 @@ def expanded(name: str) -> Iterator[str]:
             yield chosen
             continue
         for fmt in FORMATS.values():
-            if fmt.quantized or "_q_<fmt>" not in chosen:
+            met = {"_q": INT8.formats, "_r": INT8.rounds}.get(chosen.partition("_<fmt>")[0][-2:])
+            if met is None or fmt.name in met:
                 yield chosen.replace("<fmt>", fmt.name)
 
 
@@ -41,3 +43,4 @@ def test_brackets_stand_for_what_may_be_left_out() -> None:
     assert list(expanded("norm[_q|_fq]")) == ["norm", "norm_q", "norm_fq"]
     assert "glu_q_q4_0_fq" in expanded("glu[_q]_<fmt>[_q|_fq]")
     assert "glu_q_f16" not in expanded("glu[_q]_<fmt>[_q|_fq]")
+    assert list(expanded("linear_r_<fmt>")) == ["linear_r_bf16"]

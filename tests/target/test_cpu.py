@@ -20,6 +20,7 @@ def best(features: frozenset[str]) -> str:
 
 def test_a_cpu_with_every_feature_gets_the_fastest_set() -> None:
     assert best(V4 | {"avx512_bf16", "amx_int8"}) == "cpu-x86-64-v4"
+    assert best(V4 | {"avx512_bf16", "clzero"}) == "cpu-x86-64-zen4"
     assert best(V3 | {"avx512f"}) == "cpu-x86-64-v3"
     assert best(frozenset()) == "cpu-generic"
 

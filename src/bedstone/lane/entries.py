@@ -92,7 +92,8 @@ def _form(dst: Dst) -> str:
 
 
 def _product(stem: str, x: Read, m: Matrix | Stack) -> str:
-    return f"{stem}_q_{m.format}" if x.form == "quant" else f"{stem}_{m.format}"
+    form = "_q" if x.form == "quant" else "_r" if m.rounded else ""
+    return f"{stem}{form}_{m.format}"
 
 
 def _embed(launch: Embed) -> str:
@@ -161,8 +162,9 @@ def _flat_attention(launch: FlatAttention) -> str:
 
 
 def _head_product(launch: HeadProduct) -> str:
-    stem = "hlinear_t" if launch.transposed else "hlinear"
-    return _product(stem, launch.x, launch.m) + _form(launch.dst)
+    if launch.transposed:
+        return f"hlinear_t_{launch.m.format}" + _form(launch.dst)
+    return _product("hlinear", launch.x, launch.m) + _form(launch.dst)
 
 
 def _route(launch: Route) -> str:

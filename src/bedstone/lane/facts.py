@@ -11,7 +11,7 @@ from bedstone.lane.layout import Layout, View
 from bedstone.lane.operand import Matrix, Rows, Stack, Upto
 from bedstone.lane.schedule import MAX_CHUNK, Numerics
 from bedstone.library.coding import INT8, Coding
-from bedstone.spec.dtype import FORMATS
+from bedstone.spec.dtype import FORMATS, FormatName
 
 TOKENS = "token"
 """The carried vector that a decode step reads its tokens from, one a sequence."""
@@ -97,13 +97,13 @@ class Facts:
         """A constant matrix, as a launch names it."""
         const = self.graph.consts[name]
         n, k = const.shape
-        return Matrix(name, const.format, n, k)
+        return Matrix(name, const.format, n, k, self.rounds(const.format, n))
 
     def stack(self, name: str) -> Stack:
         """A constant stack of matrices, as a launch names it."""
         const = self.graph.consts[name]
         count, n, k = const.shape
-        return Stack(name, const.format, count, n, k)
+        return Stack(name, const.format, count, n, k, self.rounds(const.format, n))
 
     def scratch(self, version: str) -> bool:
         """Whether a table version lives within the step."""
@@ -124,6 +124,13 @@ class Facts:
         return {
             version: self.whole(table) for version, table in made.items() if self.scratch(version)
         }
+
+    def rounds(self, fmt: FormatName, n: int) -> bool:
+        """Whether a product by a matrix of `n` rows may round what it reads to the matrix's type.
+
+        A gate, a matrix of one row, is multiplied as it is.
+        """
+        return self.numerics == "quantized" and fmt in self.coding.rounds and n > 1
 
     def reads_quant(self, matrix: Matrix | Stack, x: str) -> bool:
         """Whether a product of `x` by `matrix` reads the coded form of `x`.

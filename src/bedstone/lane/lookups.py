@@ -41,7 +41,7 @@ class _Row:
 
 _AXES: dict[str, tuple[str, ...]] = {
     "format": tuple(FORMATS),
-    "x": ("", "_q"),
+    "x": ("", "_q", "_r"),
     "b": ("", "_b"),
     "n": ("", "_n"),
     "p": ("", "_p"),
@@ -55,7 +55,7 @@ _AXES: dict[str, tuple[str, ...]] = {
     "count": ("2", "3", "4"),
     "act": ("silu", "gelu_tanh", "sigmoid", "softplus"),
 }
-"""`x` is the form of a product's input: codes only where its matrix can meet them."""
+"""`x` is how a product reads its input: coded or rounded only where its matrix can meet that."""
 
 _APART = "each op is launched by itself"
 _COPIED = "the part is copied out first"
@@ -141,5 +141,6 @@ def _expanded(row: _Row, coding: Coding) -> Iterator[Lookup]:
         for values in product(*(_AXES[name] for name in axes)):
             chosen = dict(zip(axes, values, strict=True))
             # a matrix of a format that no product reads codes for asks for none that does
-            if not chosen.get("x") or chosen.get("format") in coding.formats:
+            met = {"_q": coding.formats, "_r": coding.rounds}.get(chosen.get("x", ""))
+            if met is None or chosen.get("format") in met:
                 yield Lookup(template.format(**chosen), row.asker, row.without, row.forms)

@@ -145,6 +145,9 @@ class Machine:
     def factor(self, x: Read, m: Matrix | Stack) -> Term:
         """The input of a product, read in the form that its matrix and the numerics ask for."""
         self.declared(m)
+        self.require(
+            m.rounded == self.facts.rounds(m.format, m.n), f"`{m.const}` rounds what it should not"
+        )
         return self.read(x, "quant" if self.facts.reads_quant(m, x.tensor) else "f32")
 
     def declared(self, m: Matrix | Stack) -> None:

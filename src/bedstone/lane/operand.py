@@ -57,23 +57,31 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A constant [n, k], rows by output, in its checkpoint format."""
+    """A constant [n, k], rows by output, in its checkpoint format.
+
+    What it multiplies may be `rounded` to its type.
+    """
 
     const: str
     format: FormatName
     n: int
     k: int
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A constant [count, n, k]: a matrix for each expert or head, in its checkpoint format."""
+    """A constant [count, n, k]: a matrix for each expert or head, in its checkpoint format.
+
+    What it multiplies may be `rounded` to its type.
+    """
 
     const: str
     format: FormatName
     count: int
     n: int
     k: int
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ class Coding:
     """A code of `dtype` for each value, rows of whole blocks of `block` codes.
 
     Where it is `scaled` each block has a scale (f32) and the sum of its codes (i32). Products of
-    more than `above` rows by a matrix of one of `formats` can read it.
+    more than `above` rows by a matrix of one of `formats` can read it. Those by one of `rounds`
+    read floats, which they may round to the matrix's type.
     """
 
     dtype: DType
@@ -21,6 +22,7 @@ class Coding:
     scaled: bool
     formats: tuple[FormatName, ...]
     above: int = 0
+    rounds: tuple[FormatName, ...] = ()
 
     @property
     def code_bytes(self) -> int:
@@ -32,7 +34,13 @@ class Coding:
         return all(size % self.block == 0 for size in sizes)
 
 
-INT8 = Coding("i8", 32, True, tuple(name for name, fmt in FORMATS.items() if fmt.quantized))  # noqa: FBT003 - a row
+INT8 = Coding(
+    "i8",
+    32,
+    True,  # noqa: FBT003 - a row
+    tuple(name for name, fmt in FORMATS.items() if fmt.quantized),
+    rounds=("bf16",),
+)
 """For integer dot products: a block's 32 products are summed exactly."""
 
 BF16 = Coding("bf16", 8, False, tuple(name for name in FORMATS if name != "f32"), above=GEMV_ROWS)  # noqa: FBT003 - a row

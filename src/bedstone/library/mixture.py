@@ -65,7 +65,7 @@ def _products(fmt: Format, coding: Coding) -> Iterator[Row]:
     for form, x in read_forms(fmt, coding):
         params = x + ids + w + outputs("y") + ints("rows chosen units k n")
         yield f"xlinear{form}_{fmt.name}", "experts.c", params, _OUTPUTS, SCRATCH
-        z = coded("z", coding) if form else inputs("zx")
+        z = coded("z", coding) if form == "_q" else inputs("zx")
         for ending, shared, size in _shared(z + inputs("sw", fmt.dtype), inputs("share")):
             read = x + ids + inputs("weights") + w + shared
             params = read + outputs("y") + ints("rows chosen k n") + size

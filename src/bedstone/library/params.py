@@ -84,8 +84,13 @@ def coded_out(name: str, coding: Coding) -> Params:
 
 
 def read_forms(fmt: Format, coding: Coding) -> tuple[tuple[str, Params], ...]:
-    """How an activation `x` is read by a matrix: float32 rows, or codes where some product can."""
-    return (("", inputs("x")), ("_q", coded("x", coding)))[: 2 if fmt.name in coding.formats else 1]
+    """How an activation `x` is read by a matrix: as it is, perhaps rounded, or as codes."""
+    forms = [("", inputs("x"))]
+    if fmt.name in coding.rounds:
+        forms.append(("_r", inputs("x")))
+    if fmt.name in coding.formats:
+        forms.append(("_q", coded("x", coding)))
+    return tuple(forms)
 
 
 def write_forms(coding: Coding, name: str = "y") -> tuple[tuple[str, Params], ...]:

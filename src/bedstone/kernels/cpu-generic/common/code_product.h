@@ -137,7 +137,6 @@ typedef struct {
 } bs_code_panel;
 
 #define BS_PANEL_ROW (32 * VO + 4 * VO * (1 + BS_HAS_OFFSET + 2 * BS_TWO_SCALES)) /* bytes a 32 */
-#define BS_PANEL_BLOCKS (BS_PANEL_BYTES / BS_PANEL_ROW / BS_BLOCKS * BS_BLOCKS)
 
 static BS_INLINE bs_code_panel bs_panel_at(void *memory, int blocks)
 {
@@ -197,6 +196,39 @@ static BS_INLINE voi vo_loadi(const int32_t *p)
     return v;
 }
 
+/* --- what rows bring --------------------------------------------------------------------------- */
+
+#define BS_SPAN 32 /* blocks of k that are gone through at a time: whole headers */
+#define BS_LAID (BS_CHUNK + 16) /* values from one block's rows to the next's: no power of two */
+#define BS_STARTS (BS_ZERO ? 1 + BS_TWO_SCALES : 0)
+
+/* Of each block of a span every row's scale, what the integer sums of the block, or of its halves, start
+   from so that the codes' zero is taken off, and what multiplies an offset: rows side by side, so that a
+   tile of them finds all it needs behind one address. */
+typedef struct {
+    float by[BS_SPAN][BS_LAID];
+#if BS_STARTS
+    int32_t start[BS_SPAN][BS_STARTS][BS_LAID];
+#endif
+#if BS_HAS_OFFSET
+    float total[BS_SPAN][BS_LAID];
+#endif
+} bs_span;
+
+/* Words [0, count) of VL rows, each from its place on, to columns of `out`. */
+static BS_INLINE void bs_lay(const void *from, const size_t place[VL], int count, void *out, int stride)
+{
+    const float *rows[VL];
+    float *to = out;
+    int at = 0;
+    for (int i = 0; i < VL; i++) rows[i] = (const float *)from + place[i];
+    for (; at + VL <= count; at += VL) vf_transpose(rows, at, to + at * stride, stride);
+    for (; at < count; at++)
+        for (int i = 0; i < VL; i++) memcpy(to + at * stride + i, rows[i] + at, sizeof *to);
+}
+
+#if BS_TWO_SCALES
+
 static BS_INLINE int32_t bs_sixteen(const int8_t *x)
 {
     int32_t sum = 0;
@@ -204,72 +236,113 @@ static BS_INLINE int32_t bs_sixteen(const int8_t *x)
     return sum;
 }
 
-/* Groups [first, first + count) of four codes of one block: `dot` of each row gains the products. */
+#endif
+
+/* The starts, or the multipliers of an offset, of VL rows: all but what is copied as it lies. */
+static BS_INLINE void bs_lay_made(const bs_activations *a, const size_t place[VL], int count, int r,
+                                  bs_span *span)
+{
+#if BS_TWO_SCALES
+    for (int i = 0; i < VL; i++)
+        for (int j = 0; j < 2 * count; j++)
+            span->start[j / 2][j % 2][r + i] = -BS_ZERO * bs_sixteen(a->codes + 32 * place[i] + 16 * j);
+#elif BS_STARTS
+    bs_lay(a->sums, place, count, &span->start[0][0][r], BS_LAID);
+    for (int b = 0; b < count; b++)
+        for (int i = 0; i < VL; i++) span->start[b][0][r + i] *= -BS_ZERO;
+#elif BS_HAS_OFFSET
+    int32_t sums[BS_SPAN][VL];
+    bs_lay(a->sums, place, count, sums, VL);
+    for (int b = 0; b < count; b++)
+        for (int i = 0; i < VL; i++) span->total[b][r + i] = span->by[b][r + i] * (float)sums[b][i];
+#else
+    (void)a, (void)place, (void)count, (void)r, (void)span;
+#endif
+}
+
+/* Blocks [first, first + count) of rows [from, from + rows); the last one stands for those past them. */
+static void bs_span_lay(const bs_activations *a, int first, int count, size_t from, int rows, bs_span *span)
+{
+    for (int r = 0; r < rows; r += VL) {
+        size_t place[VL];
+        for (int i = 0; i < VL; i++)
+            place[i] = bs_picked(a, from + (size_t)bs_min(r + i, rows - 1)) * ((size_t)a->pitch / 32) + (size_t)first;
+        bs_lay(a->scales, place, count, &span->by[0][r], BS_LAID);
+        bs_lay_made(a, place, count, r, span);
+    }
+}
+
+/* --- products ---------------------------------------------------------------------------------- */
+
+/* Blocks [first, first + count) of VO weight rows, packed, and of a chunk of activation rows, laid. */
+typedef struct {
+    bs_code_panel panel;
+    const bs_span *span;
+    const uint8_t *const *w;
+    int first, count;
+} bs_pass;
+
+/* Groups [first, first + count) of four codes of a block: `dot` of each row gains the products. */
 static BS_INLINE void bs_panel_groups(const uint8_t *codes, int first, int count,
-                                      const int8_t *const x[BS_CODE_ROWS], voi dot[BS_CODE_ROWS])
+                                      const int8_t *const x[BS_CODE_ROWS], int block, voi dot[BS_CODE_ROWS])
 {
 #pragma GCC unroll 8
     for (int g = first; g < first + count; g++)
 #pragma GCC unroll 8
         for (int r = 0; r < BS_CODE_ROWS; r++) {
             int32_t four;
-            memcpy(&four, x[r] + 4 * g, 4);
+            memcpy(&four, x[r] + 32 * block + 4 * g, 4);
             dot[r] = bs_vo_dot4(dot[r], codes + (size_t)g * VO * 4, four);
         }
 }
 
-/* The exact integer products of one block with each row, its zero and inner scales applied. */
-static BS_INLINE void bs_panel_block(bs_code_panel panel, int b, const int8_t *const x[BS_CODE_ROWS],
-                                     const int32_t *const sums[BS_CODE_ROWS], voi dot[BS_CODE_ROWS])
+/* The exact integer products of one block with each row of the tile that begins at row `r0`, its zero and
+   inner scales applied. */
+static BS_INLINE void bs_panel_block(const bs_pass *p, int block, const int8_t *const x[BS_CODE_ROWS], int r0,
+                                     voi dot[BS_CODE_ROWS])
 {
-    const uint8_t *codes = panel.codes + (size_t)b * 32 * VO;
+    const uint8_t *codes = p->panel.codes + (size_t)block * 32 * VO;
 #if BS_TWO_SCALES
-    BS_UNUSED(sums);
     voi half[BS_CODE_ROWS];
     for (int part = 0; part < 2; part++) {
-        voi scale = vo_loadi(panel.scales + ((size_t)b * 2 + (size_t)part) * VO);
+        voi scale = vo_loadi(p->panel.scales + ((size_t)block * 2 + (size_t)part) * VO);
 #pragma GCC unroll 8
-        for (int r = 0; r < BS_CODE_ROWS; r++) half[r] = vo_seti(-BS_ZERO * bs_sixteen(x[r] + 16 * part));
-        bs_panel_groups(codes, 4 * part, 4, x, half);
+        for (int r = 0; r < BS_CODE_ROWS; r++) half[r] = vo_seti(p->span->start[block][part][r0 + r]);
+        bs_panel_groups(codes, 4 * part, 4, x, block, half);
 #pragma GCC unroll 8
         for (int r = 0; r < BS_CODE_ROWS; r++) dot[r] = scale * half[r] + (part ? dot[r] : (voi){0});
     }
 #else
+    BS_UNUSED(r0);
 #pragma GCC unroll 8
-    for (int r = 0; r < BS_CODE_ROWS; r++) dot[r] = vo_seti(-BS_ZERO * *sums[r]);
-    bs_panel_groups(codes, 0, 8, x, dot);
+    for (int r = 0; r < BS_CODE_ROWS; r++) {
+        dot[r] = (voi){0};
+#if BS_STARTS
+        dot[r] = vo_seti(p->span->start[block][0][r0 + r]);
+#endif
+    }
+    bs_panel_groups(codes, 0, 8, x, block, dot);
 #endif
 }
 
-/* A panel against BS_CODE_ROWS activation rows; `row` repeats its last where fewer are left. A
-   panel that does not begin at k = 0 goes on from the sums so far. */
-static void bs_panel_rows(bs_code_panel panel, int from, int blocks, const bs_activations *a,
-                          const size_t *row, bs_sums *sums, int column)
+/* A pass over the tile of rows that begins at row `r0` of the chunk, whose codes begin at `x`. One that does
+   not begin at k = 0 goes on from the sums so far. */
+static void bs_panel_rows(const bs_pass *p, const int8_t *const x[BS_CODE_ROWS], int r0, bs_sums *sums,
+                          int column)
 {
-    size_t stride = (size_t)a->pitch / 32;
     vof acc[BS_CODE_ROWS];
 #pragma GCC unroll 8
-    for (int r = 0; r < BS_CODE_ROWS; r++) acc[r] = from ? vo_load(&sums[r][column]) : (vof){0};
-    for (int b = 0; b < blocks; b++) {
+    for (int r = 0; r < BS_CODE_ROWS; r++) acc[r] = p->first ? vo_load(&sums[r][column]) : (vof){0};
+    for (int b = 0; b < p->count; b++) {
         voi dot[BS_CODE_ROWS];
-        vof scale = vo_load(panel.scale + (size_t)b * VO);
-        const int8_t *x[BS_CODE_ROWS];
-        const int32_t *total[BS_CODE_ROWS];
-        const float *by[BS_CODE_ROWS];
+        vof scale = vo_load(p->panel.scale + (size_t)b * VO);
+        bs_panel_block(p, b, x, r0, dot);
 #pragma GCC unroll 8
         for (int r = 0; r < BS_CODE_ROWS; r++) {
-            size_t at = row[r] * stride + (size_t)(from + b);
-            x[r] = a->codes + 32 * at;
-            total[r] = a->sums + at;
-            by[r] = a->scales + at;
-        }
-        bs_panel_block(panel, b, x, total, dot);
-#pragma GCC unroll 8
-        for (int r = 0; r < BS_CODE_ROWS; r++) {
-            acc[r] = vo_fma(scale * *by[r], __builtin_convertvector(dot[r], vof), acc[r]);
+            acc[r] = vo_fma(scale * p->span->by[b][r0 + r], __builtin_convertvector(dot[r], vof), acc[r]);
 #if BS_HAS_OFFSET
-            vof offset = vo_load(panel.offset + (size_t)b * VO);
-            acc[r] = vo_fma(offset, vo_set(*by[r] * (float)*total[r]), acc[r]);
+            vof offset = vo_load(p->panel.offset + (size_t)b * VO);
+            acc[r] = vo_fma(offset, vo_set(p->span->total[b][r0 + r]), acc[r]);
 #endif
         }
     }
@@ -277,15 +350,28 @@ static void bs_panel_rows(bs_code_panel panel, int from, int blocks, const bs_ac
     for (int r = 0; r < BS_CODE_ROWS; r++) memcpy(&sums[r][column], &acc[r], sizeof acc[r]);
 }
 
-/* A panel against rows [from, from + rows) of the activations, by vectors. */
-static void bs_vector_rows(bs_code_panel panel, int first, int blocks, const bs_activations *a,
-                           size_t from, int rows, bs_sums *sums, int column)
+/* Sends for a part of the weights that follow a pass's, where the next ones mostly lie: as much as is due
+   after rows [r, r + count) of `rows`, so that all have come when the next panel is packed. */
+static BS_INLINE void bs_send_next(const bs_pass *p, int k, int r, int count, int rows)
+{
+    size_t skip = VO * bs_row_bytes(k) + bs_row_bytes(32 * p->first), bytes = bs_row_bytes(32 * p->count);
+    size_t lines = VO * ((bytes + 63) / 64), end = lines * (size_t)(r + count) / (size_t)rows;
+    for (size_t i = lines * (size_t)r / (size_t)rows; i < end; i++)
+        __builtin_prefetch(p->w[i % VO] + skip + i / VO * 64, 0, 2);
+}
+
+/* A pass over rows [from, from + rows) of the activations, by vectors. */
+static void bs_vector_rows(const bs_pass *p, const bs_activations *a, size_t from, int rows, bs_sums *sums,
+                           int column)
 {
     for (int r = 0; r < rows; r += BS_CODE_ROWS) {
-        size_t row[BS_CODE_ROWS];
-        for (int i = 0; i < BS_CODE_ROWS; i++)
-            row[i] = bs_picked(a, from + (size_t)bs_min(r + i, rows - 1));
-        bs_panel_rows(panel, first, blocks, a, row, sums + r, column);
+        const int8_t *x[BS_CODE_ROWS];
+        for (int i = 0; i < BS_CODE_ROWS; i++) {
+            size_t row = bs_picked(a, from + (size_t)bs_min(r + i, rows - 1));
+            x[i] = a->codes + row * (size_t)a->pitch + 32 * (size_t)p->first;
+        }
+        bs_send_next(p, a->k, r, bs_min(BS_CODE_ROWS, rows - r), rows);
+        bs_panel_rows(p, x, r, sums + r, column);
     }
 }
 

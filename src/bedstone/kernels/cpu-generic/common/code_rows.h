@@ -4,6 +4,7 @@
 
 #include <code_product.h>
 
+#define bs_rows_lay bs_span_lay
 #define bs_code_rows bs_vector_rows
 
 #endif

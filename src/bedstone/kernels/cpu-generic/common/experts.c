@@ -21,10 +21,10 @@ static void put_floats(const void *to, size_t pair, const float *sums)
     memcpy(f->y + pair * (size_t)f->n + (size_t)f->from, sums, (size_t)f->count * sizeof(float));
 }
 
-static BS_INLINE void xlinear_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int quantized)
+static BS_INLINE void xlinear_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int reads)
 {
     bs_cursor at = args;
-    bs_routed in = bs_routed_in(&at, quantized);
+    bs_routed in = bs_routed_in(&at, reads);
     const uint8_t *w = bs_ptr(&at);
     float *y = bs_ptr(&at);
     in.rows = bs_i32(&at);
@@ -84,10 +84,10 @@ static void share_rows(const float *x, const float *w, int rows, int k, const bs
 }
 
 static BS_INLINE void xglu_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
-                                 void *shared, int quantized, int with, int to_float, int to_codes)
+                                 void *shared, int reads, int with, int to_float, int to_codes)
 {
     bs_cursor at = args;
-    bs_routed in = bs_routed_in(&at, quantized);
+    bs_routed in = bs_routed_in(&at, reads);
     const uint8_t *w[2], *own[2] = {0};
     for (int i = 0; i < 2; i++) w[i] = bs_ptr(&at);
     for (int i = 0; i < 2 && with; i++) own[i] = bs_ptr(&at);
@@ -153,16 +153,16 @@ static void sum_row(const mix *m, size_t row, const float (*chosen)[BS_TILE], co
     }
 }
 
-static BS_INLINE void xdown_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int quantized,
+static BS_INLINE void xdown_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int reads,
                                   int with)
 {
     bs_cursor at = args;
-    bs_routed in = bs_routed_in(&at, quantized), own = {0};
+    bs_routed in = bs_routed_in(&at, reads), own = {0};
     mix m = {0};
     m.weights = bs_ptr(&at);
     const uint8_t *w = bs_ptr(&at), *own_w = 0;
     if (with) {
-        own.x = bs_activations_in(&at, quantized);
+        own.x = bs_activations_in(&at, reads);
         own_w = bs_ptr(&at);
     }
     if (with == 2) m.share = bs_ptr(&at);
@@ -226,11 +226,11 @@ static void route_row(const router *r, float *scores, int32_t *ids, float *weigh
     bs_renorm(scores, ids, r->choice.chosen, r->normalise, r->factor, weights);
 }
 
-static BS_INLINE void route_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int quantized,
+static BS_INLINE void route_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int reads,
                                   int biased)
 {
     bs_cursor at = args;
-    bs_activations a = bs_activations_in(&at, quantized);
+    bs_activations a = bs_activations_in(&at, reads);
     const uint8_t *w = bs_ptr(&at);
     router r = {0};
     if (biased) r.bias = bs_ptr(&at);
@@ -265,37 +265,39 @@ static BS_INLINE void route_entry(const bs_arg *args, const bs_dim3 *block, void
         call;                                   \
     }
 
-#define ROUTE(form, suffix, x, bias, quantized, biased)                                                 \
+#define ROUTE(form, suffix, x, bias, reads, biased)                                                 \
     ENTRY(route##form, suffix, x W bias "out buffer<i32>, " Y                                           \
           "i32, i32, i32, i32, i32, i32, i32, i32, i32, f32",                                           \
-          route_entry(args, block, shared, quantized, biased))
+          route_entry(args, block, shared, reads, biased))
 
 #define XGLU(family, suffix, ins, outs, sizes, ...)                                                     \
     ENTRY(family, suffix, ins outs sizes, xglu_entry(args, block, grid, shared, __VA_ARGS__))
 
-#define XGLU_FORMS(form, suffix, x, y, quantized, to_float, to_codes)                                   \
-    XGLU(xglu##form, suffix, x IDS W W, y, "i32, i32, i32, i32, i32", quantized, 0, to_float, to_codes) \
-    XGLU(xglu_s##form, suffix, x IDS W W W W, y y, "i32, i32, i32, i32, i32, i32", quantized, 1,        \
+#define XGLU_FORMS(form, suffix, x, y, reads, to_float, to_codes)                                   \
+    XGLU(xglu##form, suffix, x IDS W W, y, "i32, i32, i32, i32, i32", reads, 0, to_float, to_codes) \
+    XGLU(xglu_s##form, suffix, x IDS W W W W, y y, "i32, i32, i32, i32, i32, i32", reads, 1,        \
          to_float, to_codes)                                                                            \
-    XGLU(xglu_sg##form, suffix, x IDS W W W W X X, y y Y, "i32, i32, i32, i32, i32, i32", quantized, 2, \
+    XGLU(xglu_sg##form, suffix, x IDS W W W W X X, y y Y, "i32, i32, i32, i32, i32, i32", reads, 2, \
          to_float, to_codes)
 
-#define XDOWN(family, own, sizes, x, quantized, with)                                                   \
-    ENTRY(family, , x IDS X W own Y sizes, xdown_entry(args, block, shared, quantized, with))
+#define XDOWN(family, own, sizes, x, reads, with)                                                   \
+    ENTRY(family, , x IDS X W own Y sizes, xdown_entry(args, block, shared, reads, with))
 
-#define FORMS(form, x, quantized)                                                                       \
-    ROUTE(form, , x, , quantized, 0)                                                                    \
-    ROUTE(form, _b, x, X, quantized, 1)                                                                 \
+#define FORMS(form, x, reads)                                                                       \
+    ROUTE(form, , x, , reads, 0)                                                                    \
+    ROUTE(form, _b, x, X, reads, 1)                                                                 \
     ENTRY(xlinear##form, , x IDS W Y "i32, i32, i32, i32, i32",                                         \
-          xlinear_entry(args, block, shared, quantized))                                                \
-    XGLU_FORMS(form, , x, Y, quantized, 1, 0)                                                           \
-    XGLU_FORMS(form, _q, x, YQ, quantized, 0, 1)                                                        \
-    XGLU_FORMS(form, _fq, x, Y YQ, quantized, 1, 1)                                                     \
-    XDOWN(xdown##form, , "i32, i32, i32, i32", x, quantized, 0)                                         \
-    XDOWN(xdown_s##form, x W, "i32, i32, i32, i32, i32", x, quantized, 1)                               \
-    XDOWN(xdown_sg##form, x W X, "i32, i32, i32, i32, i32", x, quantized, 2)
+          xlinear_entry(args, block, shared, reads))                                                \
+    XGLU_FORMS(form, , x, Y, reads, 1, 0)                                                           \
+    XGLU_FORMS(form, _q, x, YQ, reads, 0, 1)                                                        \
+    XGLU_FORMS(form, _fq, x, Y YQ, reads, 1, 1)                                                     \
+    XDOWN(xdown##form, , "i32, i32, i32, i32", x, reads, 0)                                         \
+    XDOWN(xdown_s##form, x W, "i32, i32, i32, i32, i32", x, reads, 1)                               \
+    XDOWN(xdown_sg##form, x W X, "i32, i32, i32, i32, i32", x, reads, 2)
 
-FORMS(_, X, 0)
+FORMS(_, X, BS_AS_FLOATS)
 #if !BS_DENSE
-FORMS(_q_, XQ, 1)
+FORMS(_q_, XQ, BS_AS_CODES)
+#elif BS_FORMAT == BS_BF16
+FORMS(_r_, X, BS_MAY_ROUND)
 #endif

@@ -22,12 +22,12 @@ static BS_INLINE bs_activations head_of(bs_activations a, bs_window window, int 
     return a;
 }
 
-static BS_INLINE void hlinear_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int quantized,
+static BS_INLINE void hlinear_entry(const bs_arg *args, const bs_dim3 *block, void *shared, int reads,
                                     int to_float, int to_codes)
 {
     bs_cursor at = args;
     bs_scratch *scratch = shared;
-    bs_activations a = bs_activations_in(&at, quantized);
+    bs_activations a = bs_activations_in(&at, reads);
     const uint8_t *w = bs_ptr(&at);
     bs_forms out = bs_forms_out(&at, to_float, to_codes);
     int rows = bs_i32(&at), heads = bs_i32(&at), head = (int)block->x;
@@ -37,8 +37,8 @@ static BS_INLINE void hlinear_entry(const bs_arg *args, const bs_dim3 *block, vo
     bs_weight_rows list = {{0}, count};
     for (int i = 0; i < BS_LIST; i++)
         list.row[i] = w + (size_t)(head * n + from + bs_min(i, count - 1)) * bs_row_bytes(a.k);
-    for (int first = 0; first < rows; first += BS_CHUNK) {
-        int chunk = bs_min(BS_CHUNK, rows - first);
+    for (int first = 0; first < rows; first += bs_chunk(&a)) {
+        int chunk = bs_min(bs_chunk(&a), rows - first);
         bs_product(&a, &list, (size_t)first, chunk, scratch);
         for (int r = 0; r < chunk; r++) {
             size_t place = (size_t)(first + r) * (size_t)heads + (size_t)head;
@@ -113,12 +113,14 @@ BS_KERNEL(BS_ENTRY(hlinear_t_, ), "in buffer<f32>, in buffer<" BS_W ">, out buff
         hlinear_entry(args, block, shared, __VA_ARGS__);                               \
     }
 
-#define FORMS(form, x, quantized)                       \
-    HLINEAR(form, , x, Y, quantized, 1, 0)              \
-    HLINEAR(form, _q, x, YQ, quantized, 0, 1)           \
-    HLINEAR(form, _fq, x, Y YQ, quantized, 1, 1)
+#define FORMS(form, x, reads)                       \
+    HLINEAR(form, , x, Y, reads, 1, 0)              \
+    HLINEAR(form, _q, x, YQ, reads, 0, 1)           \
+    HLINEAR(form, _fq, x, Y YQ, reads, 1, 1)
 
-FORMS(_, X, 0)
+FORMS(_, X, BS_AS_FLOATS)
 #if !BS_DENSE
-FORMS(_q_, XQ, 1)
+FORMS(_q_, XQ, BS_AS_CODES)
+#elif BS_FORMAT == BS_BF16
+FORMS(_r_, X, BS_MAY_ROUND)
 #endif

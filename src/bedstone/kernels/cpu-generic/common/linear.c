@@ -5,6 +5,8 @@
 
 #define BS_PARTS 4 /* matrices of one launch, at most */
 #define BS_UNIT 16 /* outputs dealt together: whole panels and tiles of every set */
+#define BS_MANY_ROWS 256 /* for which the weights, read twice, come from a cache */
+#define BS_PUT_AHEAD 12 /* rows between sending for a place and putting sums there */
 #define BS_TILE BS_QBLOCK /* outputs of a gated unit's block: one block of its quantized form */
 
 /* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`.
@@ -77,6 +79,14 @@ static void put(share s, const float *sums, size_t row)
 
 static int within(int64_t at, int end) { return at < 0 ? 0 : at < end ? (int)at : end; }
 
+/* Sends for where a row of sums will be put: rows lie far apart, and each would be waited for alone. */
+static void send_for(share s, size_t row)
+{
+    if (s.of->slot) return;
+    for (int i = 0; i < s.count; i += 16)
+        __builtin_prefetch(s.of->y + row * (size_t)s.of->n + (size_t)(s.from + i), 1, 3);
+}
+
 /* What a block computes of each part. The parts' outputs are dealt in units, one part behind the other,
    so that blocks are alike however unlike the parts are. */
 static void deal(const part *parts, int count, unsigned block, unsigned blocks, share *dealt)
@@ -93,19 +103,21 @@ static void deal(const part *parts, int count, unsigned block, unsigned blocks, 
     }
 }
 
-static void linear_block(const bs_activations *a, const part *parts, int count, int rows,
-                         unsigned block, unsigned blocks, bs_scratch *scratch)
+static void linear_rows(const bs_activations *a, const part *parts, int count, int first, int rows,
+                        unsigned block, unsigned blocks, bs_scratch *scratch)
 {
     share left[BS_PARTS], taken[BS_PARTS];
     deal(parts, count, block, blocks, left);
     bs_weight_rows list;
     while (take(&list, left, taken, count, a->k)) {
         fill_list(&list);
-        for (int from = 0; from < rows; from += BS_CHUNK) {
-            int chunk = bs_min(BS_CHUNK, rows - from);
+        for (int from = first; from < rows; from += bs_chunk(a)) {
+            int chunk = bs_min(bs_chunk(a), rows - from);
             bs_product(a, &list, (size_t)from, chunk, scratch);
             for (int r = 0; r < chunk; r++) {
                 const float *sums = scratch->sums[r];
+                for (int i = 0; i < count; i++)
+                    send_for(taken[i], (size_t)bs_min(from + r + BS_PUT_AHEAD, rows - 1));
                 for (int i = 0; i < count; sums += taken[i++].count)
                     put(taken[i], sums, (size_t)(from + r));
             }
@@ -113,12 +125,25 @@ static void linear_block(const bs_activations *a, const part *parts, int count, 
     }
 }
 
+/* What rows bring is made once a block: of many rows two neighbours take half each, and twice the outputs. */
+static void linear_block(const bs_activations *a, const part *parts, int count, int rows,
+                         unsigned block, unsigned blocks, bs_scratch *scratch)
+{
+    if (rows < BS_MANY_ROWS || blocks % 2) {
+        linear_rows(a, parts, count, 0, rows, block, blocks, scratch);
+        return;
+    }
+    int half = bs_ceil_div(rows, 2 * BS_UNIT) * BS_UNIT;
+    if (block % 2) linear_rows(a, parts, count, half, rows, block / 2, blocks / 2, scratch);
+    else linear_rows(a, parts, count, 0, half, block / 2, blocks / 2, scratch);
+}
+
 static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
-                                   void *shared, int quantized, int count, int biased, int to_table,
+                                   void *shared, int reads, int count, int biased, int to_table,
                                    int finish)
 {
     bs_cursor at = args;
-    bs_activations a = bs_activations_in(&at, quantized);
+    bs_activations a = bs_activations_in(&at, reads);
     part parts[BS_PARTS] = {{0}};
     for (int i = 0; i < count; i++) parts[i].w = bs_ptr(&at);
     if (biased)
@@ -142,12 +167,14 @@ static void glu_block(const bs_activations *a, const part *gate_up, int rows, in
     bs_weight_rows list = {{0}, 0};
     for (int i = 0; i < 2; i++) list_rows(&list, (share){gate_up + i, from, count}, a->k);
     fill_list(&list);
-    for (int start = 0; start < rows; start += BS_CHUNK) {
-        int chunk = bs_min(BS_CHUNK, rows - start);
+    for (int start = 0; start < rows; start += bs_chunk(a)) {
+        int chunk = bs_min(bs_chunk(a), rows - start);
         bs_product(a, &list, (size_t)start, chunk, scratch);
         for (int r = 0; r < chunk; r++) {
             size_t place = (size_t)(start + r) * (size_t)n + (size_t)from;
+            size_t later = (size_t)bs_min(start + r + BS_PUT_AHEAD, rows - 1);
             float made[BS_TILE];
+            bs_send_for_forms(out, later * (size_t)n + (size_t)from, count);
             bs_gate(scratch->sums[r], count, act, made);
             bs_put_forms(out, place, made, count);
         }
@@ -155,10 +182,10 @@ static void glu_block(const bs_activations *a, const part *gate_up, int rows, in
 }
 
 static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *shared,
-                                int quantized, int to_float, int to_codes)
+                                int reads, int to_float, int to_codes)
 {
     bs_cursor at = args;
-    bs_activations a = bs_activations_in(&at, quantized);
+    bs_activations a = bs_activations_in(&at, reads);
     part gate_up[2] = {{0}};
     gate_up[0].w = bs_ptr(&at);
     gate_up[1].w = bs_ptr(&at);
@@ -181,49 +208,52 @@ static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *
 #define YQ "out buffer<i8>, out buffer<f32>, out buffer<i32>, "
 #define TABLE "inout state, in buffer<i32>, "
 
-#define LINEAR(family, suffix, types, quantized, count, biased, to_table)                  \
-    FINISHED(family, suffix, types, quantized, count, biased, to_table, PLAIN)
+#define LINEAR(family, suffix, types, reads, count, biased, to_table)                  \
+    FINISHED(family, suffix, types, reads, count, biased, to_table, PLAIN)
 
-#define FINISHED(family, suffix, types, quantized, count, biased, to_table, finish)        \
+#define FINISHED(family, suffix, types, reads, count, biased, to_table, finish)        \
     BS_KERNEL(BS_ENTRY(family, suffix), types)                                             \
     {                                                                                      \
-        linear_entry(args, block, grid, shared, quantized, count, biased, to_table, finish); \
+        linear_entry(args, block, grid, shared, reads, count, biased, to_table, finish); \
     }
 
-#define LINEAR_FORMS(form, x, quantized)                                                               \
-    LINEAR(linear##form, , x W Y "i32, i32, i32", quantized, 1, 0, 0)                                  \
-    LINEAR(linear##form, _rows, x W TABLE "i32, i32, i32", quantized, 1, 0, 1)                         \
-    LINEAR(linear##form, _b, x W BIAS Y "i32, i32, i32", quantized, 1, 1, 0)                           \
-    LINEAR(linear##form, _b_rows, x W BIAS TABLE "i32, i32, i32", quantized, 1, 1, 1)                  \
-    LINEAR(parts2##form, , x W W Y Y "i32, i32, i32, i32", quantized, 2, 0, 0)                         \
-    LINEAR(parts2##form, _rows, x W W Y TABLE "i32, i32, i32, i32", quantized, 2, 0, 1)                \
-    LINEAR(parts2##form, _b, x W W BIAS BIAS Y Y "i32, i32, i32, i32", quantized, 2, 1, 0)             \
-    LINEAR(parts2##form, _b_rows, x W W BIAS BIAS Y TABLE "i32, i32, i32, i32", quantized, 2, 1, 1)    \
-    LINEAR(parts3##form, , x W W W Y Y Y "i32, i32, i32, i32, i32", quantized, 3, 0, 0)                \
-    LINEAR(parts3##form, _rows, x W W W Y Y TABLE "i32, i32, i32, i32, i32", quantized, 3, 0, 1)       \
-    LINEAR(parts3##form, _b, x W W W BIAS BIAS BIAS Y Y Y "i32, i32, i32, i32, i32", quantized, 3, 1, 0) \
+#define LINEAR_FORMS(form, x, reads)                                                               \
+    LINEAR(linear##form, , x W Y "i32, i32, i32", reads, 1, 0, 0)                                  \
+    LINEAR(linear##form, _rows, x W TABLE "i32, i32, i32", reads, 1, 0, 1)                         \
+    LINEAR(linear##form, _b, x W BIAS Y "i32, i32, i32", reads, 1, 1, 0)                           \
+    LINEAR(linear##form, _b_rows, x W BIAS TABLE "i32, i32, i32", reads, 1, 1, 1)                  \
+    LINEAR(parts2##form, , x W W Y Y "i32, i32, i32, i32", reads, 2, 0, 0)                         \
+    LINEAR(parts2##form, _rows, x W W Y TABLE "i32, i32, i32, i32", reads, 2, 0, 1)                \
+    LINEAR(parts2##form, _b, x W W BIAS BIAS Y Y "i32, i32, i32, i32", reads, 2, 1, 0)             \
+    LINEAR(parts2##form, _b_rows, x W W BIAS BIAS Y TABLE "i32, i32, i32, i32", reads, 2, 1, 1)    \
+    LINEAR(parts3##form, , x W W W Y Y Y "i32, i32, i32, i32, i32", reads, 3, 0, 0)                \
+    LINEAR(parts3##form, _rows, x W W W Y Y TABLE "i32, i32, i32, i32, i32", reads, 3, 0, 1)       \
+    LINEAR(parts3##form, _b, x W W W BIAS BIAS BIAS Y Y Y "i32, i32, i32, i32, i32", reads, 3, 1, 0) \
     LINEAR(parts3##form, _b_rows, x W W W BIAS BIAS BIAS Y Y TABLE "i32, i32, i32, i32, i32",          \
-           quantized, 3, 1, 1)                                                                         \
-    FINISHED(linear##form, _add, x W ADDEND Y "i32, i32, i32", quantized, 1, 0, 0, ADD)                \
-    FINISHED(linear##form, _b_add, x W BIAS ADDEND Y "i32, i32, i32", quantized, 1, 1, 0, ADD)         \
-    FINISHED(linear##form, _cap, x W Y "i32, i32, i32, f32", quantized, 1, 0, 0, CAP)                  \
-    LINEAR(parts4##form, , x W W W W Y Y Y Y "i32, i32, i32, i32, i32, i32", quantized, 4, 0, 0)
+           reads, 3, 1, 1)                                                                         \
+    FINISHED(linear##form, _add, x W ADDEND Y "i32, i32, i32", reads, 1, 0, 0, ADD)                \
+    FINISHED(linear##form, _b_add, x W BIAS ADDEND Y "i32, i32, i32", reads, 1, 1, 0, ADD)         \
+    FINISHED(linear##form, _cap, x W Y "i32, i32, i32, f32", reads, 1, 0, 0, CAP)                  \
+    LINEAR(parts4##form, , x W W W W Y Y Y Y "i32, i32, i32, i32, i32, i32", reads, 4, 0, 0)
 
-#define GLU(form, suffix, types, quantized, to_float, to_codes)                \
+#define GLU(form, suffix, types, reads, to_float, to_codes)                \
     BS_KERNEL(BS_ENTRY(glu##form, suffix), types "i32, i32, i32, i32")         \
     {                                                                          \
         BS_UNUSED(grid);                                                       \
-        glu_entry(args, block, shared, quantized, to_float, to_codes);         \
+        glu_entry(args, block, shared, reads, to_float, to_codes);         \
     }
 
-#define GLU_FORMS(form, x, quantized)             \
-    GLU(form, , x W W Y, quantized, 1, 0)         \
-    GLU(form, _q, x W W YQ, quantized, 0, 1)      \
-    GLU(form, _fq, x W W Y YQ, quantized, 1, 1)
+#define GLU_FORMS(form, x, reads)             \
+    GLU(form, , x W W Y, reads, 1, 0)         \
+    GLU(form, _q, x W W YQ, reads, 0, 1)      \
+    GLU(form, _fq, x W W Y YQ, reads, 1, 1)
 
-LINEAR_FORMS(_, X, 0)
-GLU_FORMS(_, X, 0)
+LINEAR_FORMS(_, X, BS_AS_FLOATS)
+GLU_FORMS(_, X, BS_AS_FLOATS)
 #if !BS_DENSE
-LINEAR_FORMS(_q_, XQ, 1)
-GLU_FORMS(_q_, XQ, 1)
+LINEAR_FORMS(_q_, XQ, BS_AS_CODES)
+GLU_FORMS(_q_, XQ, BS_AS_CODES)
+#elif BS_FORMAT == BS_BF16
+LINEAR_FORMS(_r_, X, BS_MAY_ROUND)
+GLU_FORMS(_r_, X, BS_MAY_ROUND)
 #endif

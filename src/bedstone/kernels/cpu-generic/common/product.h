@@ -9,16 +9,10 @@
 #define BS_PRODUCT_H
 
 #include <float_product.h>
+#include <pair_product.h>
 #if !BS_DENSE
 #include <code_rows.h>
 #endif
-
-/* What a product needs of the launch's scratch. */
-typedef struct {
-    bs_sums sums[BS_CHUNK + BS_SPARE];
-    uint8_t panel[BS_PANEL_BYTES];
-    const uint8_t *coming; /* what rows are on their way already, if they begin here; or anything */
-} bs_scratch;
 
 /* How many bytes ahead of a weight row the second-level cache is filled: whole eights of rows, as rows go
    by, so what lies there is always read later; enough for what a core can have on its way. */
@@ -69,14 +63,15 @@ static void bs_float_many(const bs_activations *a, const bs_weight_rows *w, size
                           bs_scratch *scratch)
 {
 #if !BS_DENSE
+    uint8_t *memory = (uint8_t *)(scratch->sums + BS_FLOAT_CHUNK + BS_SPARE);
     size_t row_bytes = (size_t)a->k * sizeof(float);
-    int fit = (int)(BS_PANEL_BYTES / row_bytes) & ~3;
+    int fit = (int)((size_t)((uint8_t *)(scratch + 1) - memory) / row_bytes) & ~3;
     for (int first = 0; fit && first < w->count; first += fit) {
         const uint8_t *panel[BS_LIST];
         int count = bs_min(fit, (w->count - first + 3) & ~3);
         for (int c = 0; c < count; c++) {
-            panel[c] = scratch->panel + (size_t)c * row_bytes;
-            bs_unpack_row(w->row[first + c], a->k, (float *)(scratch->panel + (size_t)c * row_bytes));
+            panel[c] = memory + (size_t)c * row_bytes;
+            bs_unpack_row(w->row[first + c], a->k, (float *)(memory + (size_t)c * row_bytes));
         }
         bs_float_tiles(a, panel, 1, from, rows, first, count, scratch->sums);
     }
@@ -101,22 +96,35 @@ static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_
 static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                           bs_scratch *scratch)
 {
-    for (int c = 0; c < w->count; c += VO)
-        for (int b = 0; b < a->k / 32; b += BS_PANEL_BLOCKS) {
-            int blocks = bs_min(BS_PANEL_BLOCKS, a->k / 32 - b);
-            bs_code_panel panel = bs_panel_at(scratch->panel, blocks);
-            bs_pack(w->row + c, b, blocks, panel);
-            bs_code_rows(panel, b, blocks, a, from, rows, scratch->sums, c);
+    bs_span *span = (bs_span *)scratch->panel;
+    for (int first = 0; first < a->k / 32; first += BS_SPAN) {
+        bs_pass pass = {.first = first, .count = bs_min(BS_SPAN, a->k / 32 - first), .span = span};
+        pass.panel = bs_panel_at(span + 1, pass.count);
+        bs_rows_lay(a, pass.first, pass.count, from, rows, span);
+        for (int c = 0; c < w->count; c += VO) {
+            pass.w = w->row + c;
+            bs_pack(pass.w, pass.first, pass.count, pass.panel);
+            bs_code_rows(&pass, a, from, rows, scratch->sums, c);
         }
+    }
 }
+
+_Static_assert(sizeof(bs_span) + BS_SPAN * BS_PANEL_ROW <= sizeof(((bs_scratch *)0)->panel), "a span fits");
 
 #endif
 
-/* Rows [from, from + rows) of the activations, rows <= BS_CHUNK, into the scratch's sums. */
+/* Rows [from, from + rows) of the activations, rows <= bs_chunk(a), into the scratch's sums. */
 static void bs_product(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                        bs_scratch *scratch)
 {
     if (rows <= BS_FEW_ROWS) bs_send_for(w, a->k, scratch);
+#if BS_ROUNDED
+    if (a->rounded) {
+        if (rows <= BS_FEW_ROWS) bs_pairs_few(a, w, from, rows, bs_ahead(bs_row_bytes(a->k)), scratch);
+        else bs_pairs_many(a, w, from, rows, scratch);
+        return;
+    }
+#endif
 #if !BS_DENSE
     if (!a->x) {
         if (rows <= BS_FEW_ROWS) bs_codes_few(a, w, from, rows, scratch->sums);

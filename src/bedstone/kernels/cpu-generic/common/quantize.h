@@ -40,14 +40,15 @@ static BS_INLINE vi vi_round(vf x)
 static BS_INLINE void bs_quantize_block(const float *x, bs_quantized q)
 {
     typedef int8_t bytes __attribute__((vector_size(VL)));
-    vf largest = {0}, poison = {0};
+    /* the bits of sizes order as they do, and what is not finite above the rest */
+    vi bits = {0};
     for (int i = 0; i < BS_QBLOCK; i += VL) {
-        vf v = vf_load(x + i);
-        largest = vf_larger(vf_abs(v), largest);
-        poison += v * 0.0f;
+        vi size = (vi)vf_abs(vf_load(x + i)), larger = size > bits;
+        bits = (size & larger) | (bits & ~larger);
     }
+    vf largest = (vf)bits;
     /* a value that is not finite makes the whole block's scale NaN: it must not turn into a number */
-    float scale = vf_max(largest) / 127.0f + vf_sum(poison);
+    float scale = vf_max(largest) / 127.0f + vf_sum(largest * 0.0f);
     int32_t sum = 0;
     if (!(scale > 0.0f)) {
         memset(q.codes, 0, BS_QBLOCK);
@@ -59,7 +60,7 @@ static BS_INLINE void bs_quantize_block(const float *x, bs_quantized q)
             bytes narrow = __builtin_convertvector(codes, bytes);
             memcpy(q.codes + i, &narrow, sizeof narrow);
         }
-        for (int j = 0; j < VL; j++) sum += total[j];
+        sum = (int32_t)vf_sum(__builtin_convertvector(total, vf)); /* exact: less than 2^12 */
     }
     *q.scales = scale;
     *q.sums = sum;
@@ -84,6 +85,17 @@ static BS_INLINE void bs_put_forms(bs_forms out, size_t place, const float *valu
 {
     if (out.y) memcpy(out.y + place, values, (size_t)count * sizeof(float));
     if (out.q.codes) bs_quantize_block(values, bs_quantized_at(out.q, place));
+}
+
+/* Sends for where `count` values will be put from `place` on. */
+static BS_INLINE void bs_send_for_forms(bs_forms out, size_t place, int count)
+{
+    for (int i = 0; out.y && i < count; i += 16) __builtin_prefetch(out.y + place + i, 1, 3);
+    if (!out.q.codes) return;
+    bs_quantized q = bs_quantized_at(out.q, place);
+    __builtin_prefetch(q.codes, 1, 3);
+    __builtin_prefetch(q.scales, 1, 3);
+    __builtin_prefetch(q.sums, 1, 3);
 }
 
 /* `count` values, a multiple of 32. */

@@ -31,10 +31,10 @@ typedef struct {
     const void *to;
 } bs_taker;
 
-static BS_INLINE bs_routed bs_routed_in(bs_cursor *at, int quantized)
+static BS_INLINE bs_routed bs_routed_in(bs_cursor *at, int reads)
 {
     bs_routed in = {0};
-    in.x = bs_activations_in(at, quantized);
+    in.x = bs_activations_in(at, reads);
     in.ids = bs_ptr(at);
     return in;
 }
@@ -71,8 +71,8 @@ static void bs_multiply_run(const bs_routed *in, const bs_outputs *out, const in
 {
     bs_weight_rows list;
     bs_list_expert(out, in->ids ? in->ids[pairs[0]] : 0, in->x.k, &list);
-    for (int c = 0; c < count; c += BS_CHUNK) {
-        int rows = bs_min(BS_CHUNK, count - c);
+    for (int c = 0, chunk = bs_chunk(&in->x); c < count; c += chunk) {
+        int rows = bs_min(chunk, count - c);
         int32_t pick[BS_CHUNK];
         for (int r = 0; r < rows; r++) pick[r] = in->units > 1 ? pairs[c + r] : pairs[c + r] / in->chosen;
         bs_activations a = in->x;

@@ -42,6 +42,16 @@ static BS_INLINE vf vf_select(vi mask, vf yes, vf no)
     return (vf)((mask & (vi)yes) | (~mask & (vi)no));
 }
 
+#ifndef BS_SUM_FOUR
+
+/* The sums of four vectors, each as vf_sum folds it. */
+static BS_INLINE void vf_sum_four(const vf v[4], float *sums)
+{
+    for (int i = 0; i < 4; i++) sums[i] = vf_sum(v[i]);
+}
+
+#endif
+
 #ifndef BS_NIBBLE_VALUES
 
 /* scale * nibble + offset: of 16 bytes' low nibbles, then their high ones. */

@@ -12,7 +12,6 @@
 #define BS_SHARES (1 + BS_TWO_SCALES) /* parts of a block whose products are scaled apart */
 #define BS_SHARE (32 / BS_SHARES)
 #define BS_TILE_LEAST 32 /* rows that are worth it */
-#define BS_SPAN 64 /* blocks whose scales are at hand */
 #define BS_UNITS 4 /* shares on their way at once, each with a tile of sums */
 
 /* Nothing may move across one that reads or writes memory: the compiler does not see which. */
@@ -149,60 +148,66 @@ static BS_INLINE void bs_tiles_end(bs_code_panel panel, size_t at, const bs_row_
     }
 }
 
-/* Blocks [b, b + count) of the panel, at most BS_SPAN: sixteen rows gain their products. `place` is the
+/* The first `count` blocks of the panel, at most BS_SPAN: sixteen rows gain their products. `place` is the
    first of those blocks in each row. While tiles multiply, what they made before is scaled. */
-static BS_INLINE void bs_tile_span(bs_code_panel panel, int b, int count, const bs_activations *a,
+static BS_INLINE void bs_tile_span(bs_code_panel panel, int count, const bs_activations *a,
                                    const size_t *place, int together, vof acc[BS_TILE_LINES])
 {
     _Alignas(64) bs_tile_sums dots[2];
     bs_row_scales scales;
-    const uint8_t *codes = panel.codes + (size_t)b * 32 * VO;
-    bs_tiles_start(codes, a, place, 0, bs_min(BS_STEP, count), together, dots[0]);
+    bs_tiles_start(panel.codes, a, place, 0, bs_min(BS_STEP, count), together, dots[0]);
     bs_scales_take(a, place, count, &scales);
     for (int i = 0, odd = 0; i < count; i += BS_STEP, odd = !odd) {
         int next = i + BS_STEP;
         if (next < count)
-            bs_tiles_start(codes + (size_t)next * 32 * VO, a, place, next, bs_min(BS_STEP, count - next),
-                           together, dots[!odd]);
+            bs_tiles_start(panel.codes + (size_t)next * 32 * VO, a, place, next,
+                           bs_min(BS_STEP, count - next), together, dots[!odd]);
         for (int j = 0; j < bs_min(BS_STEP, count - i); j++)
-            bs_tiles_end(panel, (size_t)(b + i + j), &scales, i, j, dots[odd], acc);
+            bs_tiles_end(panel, (size_t)(i + j), &scales, i, j, dots[odd], acc);
     }
 }
 
-/* Sixteen rows, of which `left` count; the last one stands for those past them. */
-static void bs_tile_rows(bs_code_panel panel, int first, int blocks, const bs_activations *a,
-                         size_t from, int left, bs_sums *sums, int column)
+/* A pass over sixteen rows, of which `left` count; the last one stands for those past them. */
+static void bs_tile_rows(const bs_pass *p, const bs_activations *a, size_t from, int left, bs_sums *sums,
+                         int column)
 {
     size_t place[BS_TILE_LINES];
     vof acc[BS_TILE_LINES];
     int together = !a->pick && left == BS_TILE_LINES;
     for (int r = 0; r < BS_TILE_LINES; r++)
-        place[r] = bs_picked(a, from + (size_t)bs_min(r, left - 1)) * (size_t)a->pitch / 32 + (size_t)first;
+        place[r] = bs_picked(a, from + (size_t)bs_min(r, left - 1)) * (size_t)a->pitch / 32 + (size_t)p->first;
 #pragma GCC unroll 16
     for (int r = 0; r < BS_TILE_LINES; r++)
-        acc[r] = first ? vo_load(&sums[bs_min(r, left - 1)][column]) : (vof){0};
-    for (int b = 0; b < blocks; b += BS_SPAN) {
-        bs_tile_span(panel, b, bs_min(BS_SPAN, blocks - b), a, place, together, acc);
-        for (int r = 0; r < BS_TILE_LINES; r++) place[r] += BS_SPAN;
-    }
+        acc[r] = p->first ? vo_load(&sums[bs_min(r, left - 1)][column]) : (vof){0};
+    bs_tile_span(p->panel, p->count, a, place, together, acc);
 #pragma GCC unroll 16
     for (int r = 0; r < BS_TILE_LINES; r++)
         if (r < left) memcpy(&sums[r][column], &acc[r], sizeof acc[r]);
 }
 
-/* A panel against rows [from, from + rows) of the activations; few fill no tile. */
-static void bs_code_rows(bs_code_panel panel, int first, int blocks, const bs_activations *a,
-                         size_t from, int rows, bs_sums *sums, int column)
+static BS_INLINE int bs_by_tiles(int rows) { return bs_tiles_granted && rows >= BS_TILE_LEAST; }
+
+/* Tiles take the rows' scales as they lie. */
+static void bs_rows_lay(const bs_activations *a, int first, int count, size_t from, int rows, bs_span *span)
 {
-    if (!bs_tiles_granted || rows < BS_TILE_LEAST) {
-        bs_vector_rows(panel, first, blocks, a, from, rows, sums, column);
+    if (!bs_by_tiles(rows)) bs_span_lay(a, first, count, from, rows, span);
+}
+
+/* A pass over rows [from, from + rows) of the activations; few fill no tile. */
+static void bs_code_rows(const bs_pass *p, const bs_activations *a, size_t from, int rows, bs_sums *sums,
+                         int column)
+{
+    if (!bs_by_tiles(rows)) {
+        bs_vector_rows(p, a, from, rows, sums, column);
         return;
     }
-    bs_panel_signed(panel, blocks);
+    bs_panel_signed(p->panel, p->count);
     bs_tiles_open();
-    for (int r = 0; r < rows; r += BS_TILE_LINES)
-        bs_tile_rows(panel, first, blocks, a, from + (size_t)r, bs_min(BS_TILE_LINES, rows - r),
-                     sums + r, column);
+    for (int r = 0; r < rows; r += BS_TILE_LINES) {
+        int left = bs_min(BS_TILE_LINES, rows - r);
+        bs_send_next(p, a->k, r, left, rows);
+        bs_tile_rows(p, a, from + (size_t)r, left, sums + r, column);
+    }
     bs_tiles_close();
 }
 

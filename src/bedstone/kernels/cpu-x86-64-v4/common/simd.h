@@ -33,6 +33,20 @@ static BS_INLINE float vf_sum(vf v)
     return v8_sum(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
 
+#define BS_SUM_FOUR
+
+/* Four vectors fold side by side, each in the steps of vf_sum. */
+static BS_INLINE void vf_sum_four(const vf v[4], float *sums)
+{
+    __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(v[0], v[1], 0x44), _mm512_shuffle_f32x4(v[0], v[1], 0xee));
+    __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(v[2], v[3], 0x44), _mm512_shuffle_f32x4(v[2], v[3], 0xee));
+    __m512 four = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+    __m512 two = _mm512_add_ps(four, _mm512_permute_ps(four, 0x4e));
+    __m512 one = _mm512_add_ps(two, _mm512_permute_ps(two, 0xb1));
+    const __m512i firsts = _mm512_setr_epi32(0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12);
+    _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one)));
+}
+
 static BS_INLINE float vf_max(vf v)
 {
     return v8_max(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
