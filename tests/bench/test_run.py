@@ -124,6 +124,21 @@ def test_pages_hold_random_numbers_before_anything_is_timed(package, monkeypatch
         assert np.count_nonzero(values) > 0.99 * values.size
 
 
+@pytest.mark.parametrize(("batch", "program"), [(1, "decode_chain"), (3, "decode_many_chain")])
+def test_the_steps_timed_are_those_of_so_many_sequences(package, monkeypatch, batch, program):
+    started = []
+    start = Session.start
+
+    def watched(self, name, *rest, **given):
+        started.append((name, given.get("seqs")))
+        return start(self, name, *rest, **given)
+
+    monkeypatch.setattr(Session, "start", watched)
+    wish = Wish(Grid((batch,), (8,)), "cpu", 1, package().path.parent, 1)
+    bench([package(sequences=3)], wish, lambda *_: None)
+    assert {each for each in started if each[0].endswith("_chain")} == {(program, batch)}
+
+
 def test_a_step_whose_logits_are_not_finite_is_not_timed(package, monkeypatch):
     start = Session.start
 
