@@ -128,6 +128,8 @@ U32_7 = struct.pack("<I", 7)
         (header([pair("a", 9, struct.pack("<IQ", 6, BIG))]), "truncated: metadata `a`"),
         (header([pair("a", 9, struct.pack("<IQ", 8, BIG))]), "strings in metadata `a`"),
         (header([pair("a", 9, struct.pack("<IQQ", 8, 1, BIG))]), "truncated: metadata `a`"),
+        (header([pair("a", 9, struct.pack("<IQQQ", 8, 2, BIG, 0))]), "truncated: metadata `a`"),
+        (header([pair("a", 9, struct.pack("<IQQQ", 8, 2, 99, 0))]), "truncated: metadata `a`"),
         (header([pair("a", 9, struct.pack("<IQ", 9, 1) * 9)]), "nested too deeply"),
         (header([pair("a", 9, struct.pack("<IQ", 13, 1))]), "have type 13"),
         (header([pair("general.alignment", 4, U32_7)]), "expected a power of two"),

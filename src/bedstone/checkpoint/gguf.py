@@ -170,12 +170,13 @@ class Cursor(Struct):
 
     def skip_texts(self, count: int, what: str) -> None:
         """Move over `count` strings without decoding them."""
-        place, size, read = self.place, self.size, U64.unpack_from
-        for _ in range(count):
-            if place > size - 8:
-                break
-            place += 8 + read(self.buffer, place)[0]
-        self.step(place - self.place if place <= size else size, what)
+        place, buffer, read = self.place, self.buffer, U64.unpack_from
+        try:
+            for _ in range(count):
+                place += 8 + read(buffer, place)[0]
+        except (struct.error, OverflowError):  # a length lies outside of the file
+            place = self.size + 1
+        self.step(place - self.place if place <= self.size else self.size, what)
 
     def refused(self, reason: str) -> WeightError:
         """The error of this file."""
