@@ -215,10 +215,10 @@ struct Stream {
     }
 };
 
-// The streams of a block put together, relative to the highest of their tops.
+// The streams of a block put together, relative to the highest of their tops, and given to the cluster.
 template <int D>
 static __device__ __forceinline__ void fold_streams(const Heads &heads, const Running<D> &own, int first,
-                                                    Streams &streams, float *slices, float *values,
+                                                    Streams &streams, float *slices, Inbox &inbox, int pitch,
                                                     State &state) {
     typedef OneShape<D> Shape;
     int stream = threadIdx.x / 32 / Shape::PARTS, g = threadIdx.x % 32 / 4;
@@ -239,13 +239,15 @@ static __device__ __forceinline__ void fold_streams(const Heads &heads, const Ru
         state.sum[g] = total;
     }
     __syncthreads();
+    cluster_wait();
+    int blocks = cluster_size();
     for (int i = threadIdx.x; i < heads.count * D; i += ATTEND_THREADS) {
         float total = 0.0f;
 #pragma unroll
         for (int s = 0; s < Shape::STREAMS; s++) total += slices[s * HEADS * D + i];
-        values[i] = total;
+        inbox.give(i, total, pitch, blocks);
     }
-    __syncthreads();
+    inbox.give_states(state, blocks);
 }
 
 template <int D>
@@ -254,8 +256,13 @@ static __device__ __forceinline__ void attend_one_lot(const Attention<bf16> &a, 
     extern __shared__ float4 memory[];
     __shared__ Streams streams;
     __shared__ State state;
+    __shared__ Inbox inbox;
+    // every block is here, and done with what others gave it before
+    cluster_arrive();
     uint4 *queries = (uint4 *)memory;
-    float *slices = (float *)(queries + Shape::DEPTHS * 32), *values = slices + Shape::STREAMS * HEADS * D;
+    float *slices = (float *)(queries + Shape::DEPTHS * 32);
+    if (threadIdx.x == 0) inbox.values = slices + Shape::STREAMS * HEADS * D;
+    int pitch = (HEADS * D / 32 + cluster_size() - 1) / cluster_size() * 32;
     int warp = threadIdx.x / 32, stream = warp / Shape::PARTS, first = warp % Shape::PARTS * Shape::VALUES;
     int step = cluster_size() * Shape::STREAMS, tile = heads.span.first / 16;
     tile += (stream * cluster_size() + cluster_rank() - tile % step + step) % step;
@@ -266,8 +273,9 @@ static __device__ __forceinline__ void attend_one_lot(const Attention<bf16> &a, 
     halve_queries<D>(a, heads, queries);
     __syncthreads();
     tiles.run(queries, own);
-    fold_streams<D>(heads, own, first, streams, slices, values, state);
-    merge_cluster(a, values, heads, state);
+    fold_streams<D>(heads, own, first, streams, slices, inbox, pitch, state);
+    cluster_sync();
+    merge_inbox(a, inbox, pitch, heads);
 }
 
 template <int D>

@@ -14,8 +14,11 @@ static __device__ __forceinline__ int cluster_size() {
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return (int)size;
 }
+static __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+static __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 static __device__ __forceinline__ void cluster_sync() {
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+    cluster_arrive();
+    cluster_wait();
 }
 // Where block `rank` has what lies at `p` in the shared memory of this one.
 template <class T>
@@ -27,6 +30,8 @@ static __device__ __forceinline__ T *of_block(T *p, int rank) {
 #else
 static __device__ __forceinline__ int cluster_rank() { return 0; }
 static __device__ __forceinline__ int cluster_size() { return 1; }
+static __device__ __forceinline__ void cluster_arrive() {}
+static __device__ __forceinline__ void cluster_wait() { __syncthreads(); }
 static __device__ __forceinline__ void cluster_sync() { __syncthreads(); }
 template <class T>
 static __device__ __forceinline__ T *of_block(T *p, int) {

@@ -54,6 +54,7 @@ template <int PARTS, bool GATED>
 struct share {
     static constexpr int STREAMS = GATED ? 2 : 1;
     int first, outputs, units, split, member, team, teams, from, to;
+    bool few; // weights, so that half the blocks do
     i64 row_bytes, offset;
     u32 bytes, pitch;
 
@@ -62,7 +63,8 @@ struct share {
 #pragma unroll
         for (int p = 0; p < (GATED ? 1 : PARTS); ++p) all += j.part[p].n;
         row_bytes = format::bytes(j.k);
-        int blocks = row_bytes * all * STREAMS < FEW_BYTES ? (gridDim.x + 1) / 2 : gridDim.x, block = min((int)blockIdx.x, blocks);
+        few = row_bytes * all * STREAMS < FEW_BYTES;
+        int blocks = few ? (gridDim.x + 1) / 2 : gridDim.x, block = min((int)blockIdx.x, blocks);
         first = (int)((i64)all * block / blocks);
         outputs = (int)((i64)all * min(block + 1, blocks) / blocks) - first;
         units = (j.k + format::UNIT - 1) / format::UNIT;
@@ -137,6 +139,25 @@ struct ring {
         __syncwarp();
 #pragma unroll 1
         for (int i = 0; i < stages; ++i) ask();
+        if (s.few && exact) bring_nearer();
+    }
+
+    // What the ring does not hold, into the second-level cache: few weights are all there when activations are.
+    __device__ __forceinline__ void bring_nearer() const {
+        int next = local, which = stream;
+#pragma unroll 1
+        for (int i = 0; i < min(left, s.items()); ++i) {
+            const u8 *end, *from = s.slice(j, next, which, end);
+            if (threadIdx.x % 32 == 0) bulk_prefetch(from, s.bytes);
+            advance(next, which);
+        }
+    }
+    // The slice after one.
+    __device__ __forceinline__ void advance(int &at, int &which) const {
+        which = GATED && !which;
+        if (which) return;
+        at += s.teams;
+        if (at >= s.outputs) at = s.team;
     }
 
     __device__ __forceinline__ void ask() {
@@ -154,12 +175,7 @@ struct ring {
         }
         if (++asked == stages) asked = 0;
         --left;
-        if (GATED && !stream) {
-            stream = 1;
-            return;
-        }
-        stream = 0, local += s.teams;
-        if (local >= s.outputs) local = s.team;
+        advance(local, stream);
     }
     __device__ __forceinline__ const u8 *arrived(int of, int which) {
         const u8 *end, *lies = memory + at * s.pitch;

@@ -48,6 +48,11 @@ static __device__ __forceinline__ void bulk_copy(void *to, const void *from, u32
                  : "memory");
 }
 
+// Both whole multiples of 16.
+static __device__ __forceinline__ void bulk_prefetch(const void *from, u32 bytes) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 // Where `from` lies among 16 bytes; its copy lies so too.
 static __device__ __forceinline__ u32 skew(const void *from) { return (u32)(u64)from & 15; }
 
