@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bedstone.runtime.arrays import NUMPY_DTYPES
+from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.domain import limits_of
 from bedstone.runtime.load import Parts, load, read_package
 from bedstone.runtime.memory import extents, upper_bounds
@@ -75,7 +75,7 @@ def drawn(
     manifest = session.manifest
     upper = upper_bounds(manifest)
     shape = extents(buffer.shape, upper)
-    dtype = NUMPY_DTYPES[buffer.dtype]
+    dtype = numpy_dtype(buffer.dtype)
     if dtype.kind in {"f", "V"}:
         return rng.standard_normal(shape).astype(np.float32).astype(dtype)
     low, high = 0, 3
