@@ -85,7 +85,7 @@ class LogitDistance:
     `differing` rows have another value, `broken` ones are not finite where A's are, and in `blind`
     ones A's are not finite, so that nothing can be said. `margin` is the largest lead in nats that
     a flipped token had over the next one in A; `beyond` counts flips in rows whose divergence is
-    over the limit.
+    over the limit. `divergences` are those of all rows that are finite on both sides.
     """
 
     rows: int = 0
@@ -96,6 +96,12 @@ class LogitDistance:
     beyond: int = 0
     broken: int = 0
     blind: int = 0
+    divergences: tuple[float, ...] = ()
+
+    def quantile(self, share: float) -> float:
+        """The divergence that so many of the rows that can be told do not exceed."""
+        every = sorted(self.divergences)
+        return every[min(int(share * len(every)), len(every) - 1)] if every else 0.0
 
 
 def logit_distance(a: Logits, b: Logits, limit: float) -> LogitDistance:
@@ -116,6 +122,7 @@ def logit_distance(a: Logits, b: Logits, limit: float) -> LogitDistance:
         beyond=int((flipped & (kl > limit)).sum()),
         broken=int(broken.sum()),
         blind=int((~np.isfinite(a).all(axis=1)).sum()),
+        divergences=tuple(kl.tolist()),
     )
 
 
@@ -131,6 +138,7 @@ def worst_logits(distances: Iterable[LogitDistance]) -> LogitDistance:
         beyond=sum(d.beyond for d in held),
         broken=sum(d.broken for d in held),
         blind=sum(d.blind for d in held),
+        divergences=tuple(each for d in held for each in d.divergences),
     )
 
 

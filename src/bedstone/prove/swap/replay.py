@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bedstone.prove.swap.diff import Side as Stretch
 from bedstone.prove.swap.diff import Span
-from bedstone.prove.swap.drive import Side
+from bedstone.prove.swap.drive import Bytes, Side
 from bedstone.prove.swap.frontier import Place
 from bedstone.prove.swap.image import BLOCK, Change, Indices, Shadow, blocked, write_blocks
 from bedstone.prove.swap.measure import Distance, distance, worst
@@ -18,6 +18,9 @@ from bedstone.runtime.lower import Region
 from bedstone.spec.dtype import DType
 
 _SMALL = 4096
+_ALIKE = 0.1
+"""The most that a value may be off, in root mean squares of its block, to be the same one."""
+
 _FLOATS = frozenset({"f32", "f16", "bf16", "fp8e4m3", "fp8e8m0"})
 Mask = NDArray[np.bool_]
 
@@ -27,7 +30,8 @@ class SpanResult:
     """A span of a turn: what B wrote against A's, and bytes written where A writes none.
 
     `numbers` are floats, and codes of them, `exact` integers that others act on; `strays`
-    names the regions written outside.
+    names the regions written outside, `states` has the distance of each state by its name: where a
+    span is many layers long, that is how far B is from A after each of them.
     """
 
     span: Span
@@ -36,6 +40,7 @@ class SpanResult:
     exact: Distance
     outside: int
     strays: tuple[str, ...]
+    states: tuple[tuple[str, Distance], ...] = ()
 
 
 Nudge = Callable[[str, Stretch], None]
@@ -96,6 +101,7 @@ def _result(
 ) -> SpanResult:
     numbers: list[Distance] = []
     exact: list[Distance] = []
+    states: list[tuple[str, Distance]] = []
     strays: list[str] = ["memory between regions"] if gaps else []
     outside = gaps
     for region, at in touched.items():
@@ -104,6 +110,9 @@ def _result(
         held, now = shadow.blocks[region], blocked(side.stepper.view(region))
         differs = _marked(at[(held[at] != now[at]).any(axis=1)], len(held))
         compared, astray = _masks(snapshot, region, len(held), differs)
+        if region.kind == "state":
+            again = _written_again(held, now, astray, dtype_of(side, region))
+            compared, astray = compared | again, astray & ~again
         beyond = int((held[astray] != now[astray]).sum())
         outside += beyond
         strays += [str(region)] * bool(beyond)
@@ -111,11 +120,18 @@ def _result(
         for owner in np.unique(owners[compared]):
             each = compared & (owners == owner)
             pair = held[each].reshape(-1), now[each].reshape(-1)
-            (numbers if _measured(side, region) else exact).append(
-                distance(*pair, dtype_of(side, region))
-            )
+            found = distance(*pair, dtype_of(side, region))
+            (numbers if _measured(side, region) else exact).append(found)
+            if region.kind == "state":
+                states.append((region.name, found))
     return SpanResult(
-        snapshot.span, snapshot.turn, worst(numbers), worst(exact), outside, tuple(strays)
+        snapshot.span,
+        snapshot.turn,
+        worst(numbers),
+        worst(exact),
+        outside,
+        tuple(strays),
+        tuple(states),
     )
 
 
@@ -138,6 +154,19 @@ def _masks(snapshot: Snapshot, region: Region, count: int, differs: Mask) -> tup
         compared = np.ones(count, np.bool_)
     private = _owned(span.b, region, count, span.b.frontier.written - known) & ~lives
     return compared, differs & ~compared & ~changed & ~private
+
+
+def _written_again(held: Bytes, now: Bytes, astray: Mask, dtype: DType) -> Mask:
+    """Of the blocks that only B changed, those that are nearly what they were.
+
+    A step past a sequence's end repeats one, and a first layer then gives what is there to the bit:
+    A wrote it all the same.
+    """
+    found = astray.copy()
+    for at in np.flatnonzero(astray):
+        each = distance(held[at], now[at], dtype)
+        found[at] = not each.broken and each.peak <= _ALIKE
+    return found
 
 
 def _marked(at: Indices, count: int) -> Mask:

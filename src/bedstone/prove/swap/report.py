@@ -1,6 +1,7 @@
 """A proof told: one fact a line, the verdict last; and as a JSON document that keeps both. Pure."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from typing import Any
 from bedstone.errors import CallerError
 from bedstone.prove.plain import plain
 from bedstone.prove.swap.diff import Span
-from bedstone.prove.swap.measure import Distance
+from bedstone.prove.swap.measure import Distance, worst
 from bedstone.prove.swap.replay import SpanResult
 from bedstone.prove.swap.swap import Proof
 from bedstone.prove.swap.verdict import EXIT, Evidence, Word
@@ -17,6 +18,8 @@ from bedstone.prove.swap.workload import Turn
 
 FORMAT = "bedstone-swap"
 _FINDINGS = 8
+_FEW_OPS = 4
+"""Calls of a span that are told one by one."""
 
 
 def lines(proof: Proof) -> list[str]:
@@ -42,8 +45,14 @@ def _diff_lines(proof: Proof) -> Iterator[str]:
 
 
 def _ops(span: Span) -> str:
-    mine, theirs = ("+".join(ops) or "nothing" for ops in (span.a.ops, span.b.ops))
+    mine, theirs = (_spelled(ops) for ops in (span.a.ops, span.b.ops))
     return f"`{mine}`" if mine == theirs else f"`{mine}` -> `{theirs}`"
+
+
+def _spelled(ops: tuple[str, ...]) -> str:
+    """The ops of a stretch; of a long one the first and how many there are."""
+    few = "+".join(ops[:_FEW_OPS]) or "nothing"
+    return few if len(ops) <= _FEW_OPS else f"{few}+… ({len(ops)} calls)"
 
 
 def _run_lines(proof: Proof) -> Iterator[str]:
@@ -55,13 +64,36 @@ def _run_lines(proof: Proof) -> Iterator[str]:
     for result in sorted(filter(_speaks, proof.results), key=_badness, reverse=True)[:_FINDINGS]:
         yield f"replay: {_finding(result, proof.turns[result.turn])}"
     yield f"spans: {len(proof.results)} replayed, {e.unreplayed} not; {_told(e.spans.numbers)}"
+    yield from _depth_lines(proof)
     yield f"spans: {e.spans.outside} bytes written outside"
     yield f"spans: {e.spans.exact.values} of {e.spans.exact.elements} integers differ"
     yield (
         f"logits: {e.logits.rows} rows, {e.logits.differing} differ, KL {e.logits.kl:.3g}, "
         f"{e.logits.flips} flips of margin {e.logits.margin:.3g} at most"
     )
+    yield (
+        f"logits: KL {e.logits.quantile(0.5):.3g} in half of the rows, "
+        f"{e.logits.quantile(0.9):.3g} in nine of ten"
+    )
     yield from _noise_lines(e)
+
+
+def _depth_lines(proof: Proof) -> Iterator[str]:
+    """Where spans are many calls long, how far B is from A after layers that leave a state."""
+    found: dict[str, list[Distance]] = {}
+    for result in proof.results:
+        if len(result.span.a.ops) > _FEW_OPS:
+            for name, each in result.states:
+                found.setdefault(name, []).append(each)
+    ordered = sorted(found, key=_numbered)
+    step = max(1, -(-len(ordered) // _FINDINGS))
+    for name in dict.fromkeys((*ordered[::step], *ordered[-1:])):
+        yield f"depth: state `{name}`: {_told(worst(found[name]))}"
+
+
+def _numbered(name: str) -> tuple[tuple[int, str], ...]:
+    """Names in the order of the numbers in them: a layer's number is part of its state's."""
+    return tuple((int(part or 0), text) for text, part in re.findall(r"(\D*)(\d*)", name))
 
 
 def _noise_lines(e: Evidence) -> Iterator[str]:
