@@ -253,6 +253,7 @@ SUITES = {
     "compile/test_runnable.py": 13,
     "compile/test_python_builder.py": 2,
     "compile/test_utils.py": 4,
+    "compile/test_tvm_ffi_builder.py": 10,
     "bench/test_benchmark_config.py": 6,
     "bench/test_isolated_runner.py": 8,
     "apply/test_key.py": 2,
@@ -264,6 +265,8 @@ _RUNNER = "needs CUDA, or a runner's private parts"
 PINNED = {
     "data/test_solution.py::test_path_traversal_attack": "the wording of a message",
     "data/test_solution.py::test_absolute_path_attack": "the wording of a message",
+    "compile/test_tvm_ffi_builder.py::test_no_sources": "the wording of a message",
+    "compile/test_tvm_ffi_builder.py::test_cuda_add_one": _RUNNER,
     "compile/test_utils.py::test_create_package_name": _NAMES,
     "compile/test_utils.py::test_create_package_name_normalization": _NAMES,
     "compile/test_utils.py::test_create_package_name_deterministic": _NAMES,
@@ -281,9 +284,8 @@ PINNED = {
 
 NOT_OURS = {
     "tracing": "we collect no workloads from a running engine",
+    "compile/test_torch_builder.py": "needs Ninja on the path, which PyTorch does not bring",
     "apply/test_config.py": "a Trace passes at its Workload's tolerance, not at one of a table",
-    "compile/test_tvm_ffi_builder.py": "no builder: C is called through the kernel ABI instead",
-    "compile/test_torch_builder.py": "needs Ninja, which PyTorch does not bring",
 }
 """Suites of what we do not have, and why."""
 

@@ -15,9 +15,9 @@ C, CUDA = "c", "cuda"
 def kernel_device(solution: Solution) -> Literal["cpu", "cuda"] | None:
     """Where a kernel that is launched as its `call.json` says runs; None of any other Solution."""
     languages = solution.spec.languages
-    if languages == (CUDA,):
-        return "cuda" if any(source.path == CALL for source in solution.sources) else None
-    return "cpu" if languages == (C,) else None
+    if languages not in ((C,), (CUDA,)) or all(s.path != CALL for s in solution.sources):
+        return None
+    return "cpu" if languages == (C,) else "cuda"
 
 
 def write_sources(solution: Solution, folder: Path) -> Path:

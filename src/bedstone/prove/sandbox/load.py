@@ -12,12 +12,14 @@ from bedstone.prove.results import ResultError
 from bedstone.prove.sandbox.cuda import load_cuda
 from bedstone.prove.sandbox.driver import CudaDriver
 from bedstone.prove.sandbox.native import load_native
+from bedstone.prove.sandbox.tvm_ffi import load_tvm_ffi
 from bedstone.prove.write import CALL, CUDA, C
 
 PYTHON = ("python", "pytorch", "triton", "tilelang", "cutedsl", "cute_dsl", "cutile", "tlx")
 """Languages whose entry is a Python function."""
 
-COMPILED = ("cpp", "cuda", "cuda_cpp", "cutlass", "cublas", "cudnn")
+COMPILED = ("cpp", CUDA, "cuda_cpp", "cutlass", "cublas", "cudnn")
+"""Languages whose entry is bound by PyTorch or, where nothing is said, by TVM-FFI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +58,11 @@ def load_entry(folder: Path, spec: Mapping[str, Any], device: str | None = None)
         module = _import(folder, file)
     elif all(language in COMPILED for language in languages) and spec["binding"] == "torch":
         module = _compile(folder, spec)
+    elif all(language in COMPILED for language in languages):
+        return Loaded(load_tvm_ffi(folder, name, spec), spec["destination_passing"])
     else:
         listed = ", ".join(languages)
-        # without a binding FlashInfer-Bench takes its own default
-        binding = spec["binding"] or "tvm-ffi"
-        message = (
-            f"no builder for `{listed}` with binding `{binding}`: a compiled entry is bound by "
-            f"PyTorch (binding `torch`), or is a kernel with a `{CALL}`"
-        )
-        raise ResultError("COMPILE_ERROR", message)
+        raise ResultError("COMPILE_ERROR", f"no builder for `{listed}`")
     entry = getattr(module, name, None)
     if not callable(entry):
         raise ResultError("COMPILE_ERROR", f"`{file}` has no function `{name}`")

@@ -1,0 +1,5 @@
+"""What a build that fails raises."""
+
+
+class BuildError(RuntimeError):
+    pass
