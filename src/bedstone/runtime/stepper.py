@@ -51,13 +51,15 @@ class Stepper:
         self._gaps = list(_gaps(list(self.regions.values())))
         self._first = {name: _first_launches(session, name) for name in loaded.programs}
 
-    def run(self, program: str, start: int, stop: int, given: Mapping[str, int]) -> None:
-        """Run calls [start, stop) of a program under the vars of a whole run."""
+    def run(
+        self, program: str, start: int, stop: int, given: Mapping[str, int], *, times: int = 1
+    ) -> None:
+        """Run calls [start, stop) of a program under the vars of a whole run, so many times."""
         first = self._first[program]
         capture = self._programs[program].capture(given)
         count = first[stop] - first[start]
         if count:
-            self._device.replay(capture.part(first[start], count), 1, ()).wait()
+            self._device.replay(capture.part(first[start], count), times, ()).wait()
 
     def read(self, region: Region, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """A copy of bytes [start, stop) of a region, by default of all."""

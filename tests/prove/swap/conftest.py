@@ -1,8 +1,12 @@
 import pytest
 import torch
 
+from bedstone.prove.swap.swap import Settings, prove_swap
+from bedstone.prove.swap.verdict import Bounds
+from bedstone.runtime.load import read_package
 from letters import write_tokenizer
 from packages import compiled
+from swaps import rebuilt
 from tiny_models import write_tiny
 
 CONTEXT = 4200
@@ -30,3 +34,20 @@ def package(tmp_path_factory, swap_cache):
     return compiled(
         checkpoint, folder / "package", swap_cache, numerics="precise", sequences=3
     ).path
+
+
+SCALED = "return vf_load_n(x + i, n) * factor"
+OFF = ("norm.h", SCALED, SCALED.replace("return", "return 1.02f *"))
+SLOWER = (
+    "norm.c",
+    "    if (out.q.codes) bs_quantize_row(",
+    "    for (volatile int i = 0; i < 20000; i++) {}\n    if (out.q.codes) bs_quantize_row(",
+)
+
+
+@pytest.fixture(scope="session")
+def timed_proof(package, swap_cache, tmp_path_factory):
+    """Of norms that are off by two percent, and take their time."""
+    other = rebuilt(package, tmp_path_factory.mktemp("slower") / "b", "norm", SLOWER, OFF)
+    settings = Settings(Bounds(), swap_cache, threads=1, timed=True, package=package)
+    return prove_swap(read_package(package), read_package(other), settings, lambda _: None)

@@ -37,9 +37,15 @@ def command(
     drift: Annotated[
         float, typer.Option(min=0.0, help="Most relative error of what a span writes.")
     ] = 5e-3,
+    timed: Annotated[
+        bool, typer.Option("--perf/--no-perf", help="Time both too, where B does not crash.")
+    ] = True,
     threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the proof for `bedstone prove show`.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw the proof on a page.")
     ] = None,
     find: Annotated[
         bool, typer.Option("--bisect", help="Where it is a FAIL, find the changes that cause it.")
@@ -52,13 +58,24 @@ def command(
     from bedstone.prove.swap.verdict import EXIT, Bounds
 
     mine, theirs = _pair(a, b, checkpoint)
-    settings = Settings(Bounds(logit_kl, drift=drift), cache_directory(), seed, threads)
+    settings = Settings(
+        Bounds(logit_kl, drift=drift),
+        cache_directory(),
+        seed,
+        threads,
+        timed=timed,
+        package=a if a.is_dir() else None,
+    )
     proof = prove_swap(mine, theirs, settings, _stage)
     kept = document(proof, {"a": str(a), "b": str(b)})
     if find:
         _add_bisection(kept, (a, mine), (b, theirs), proof, settings)
     if out is not None:
         _write(out, json.dumps(kept, indent=1))
+    if html is not None:
+        from bedstone.prove.swap.page import emit_page
+
+        _write(html, emit_page(proof, settings.bounds, kept["lines"], (str(a), str(b))))
     if as_json:
         print_json(kept)
     else:
@@ -97,7 +114,8 @@ def _add_bisection(
         return
 
     def judge(hybrid: "Parts") -> "Verdict":
-        return prove_swap(a[1], hybrid, settings, lambda _: None).verdict
+        untimed = replace(settings, timed=False)
+        return prove_swap(a[1], hybrid, untimed, lambda _: None).verdict
 
     with hybrids(a, b, proof, settings.cache) as (held, fixed):
         found = bisect(held, fixed, proof, judge, _stage)

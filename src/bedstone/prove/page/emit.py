@@ -14,6 +14,7 @@ _LONGEST_LABEL = 18
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem;
   color: #1d2733; background: #fff; }
+h1 { overflow-wrap: anywhere; }
 h2 { margin: 2.5rem 0 0; font-size: 1.15rem; overflow-wrap: anywhere; }
 p.note { margin: 0 0 .5rem; color: #5a6774; }
 svg { width: 100%; height: auto; }
@@ -32,16 +33,23 @@ th, td { padding: .15rem .8rem .15rem 0; text-align: left; border-bottom: 1px so
 
 def emit_page(traces: Iterable[Trace]) -> str:
     """The page of all Traces that were evaluated."""
-    found = charts(traces)
-    body = "\n".join(map(_section, found)) or "<p>No Trace was evaluated.</p>"
+    body = "\n".join(map(emit_chart, charts(traces))) or "<p>No Trace was evaluated.</p>"
+    return emit_sheet("Traces", body)
+
+
+def emit_sheet(title: str, body: str) -> str:
+    """A whole page around its body, with the style of charts and tables."""
+    heading = escape(title)
     return (
         '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width">\n'
-        f"<title>Traces</title>\n<style>{_STYLE}</style>\n<h1>Traces</h1>\n{body}\n</html>\n"
+        f"<title>{heading}</title>\n<style>{_STYLE}</style>\n<h1>{heading}</h1>\n"
+        f"{body}\n</html>\n"
     )
 
 
-def _section(chart: Chart) -> str:
+def emit_chart(chart: Chart) -> str:
+    """A heading, the drawing and its table."""
     note = f"{chart.hardware}. {chart.method or 'nothing passed'}."
     lines = []
     if chart.floor:

@@ -109,6 +109,15 @@ class Side:
             found += outside(values, least_most.low, least_most.high)
         return found
 
+    def loaded(self) -> dict[Region, Bytes]:
+        """What programs of loading left for good, but for weights."""
+        regions = [Region("buffer", name) for name in sorted(self._kept)]
+        return {
+            region: self.stepper.read(region)
+            for region in regions
+            if region in self.stepper.regions
+        }
+
     def calls(self, program: str) -> int:
         """How many calls a program has."""
         return len(self.manifest.programs[program].calls)

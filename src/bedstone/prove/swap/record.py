@@ -4,13 +4,14 @@ An image of all memory is kept once, in a shadow; each snapshot is the blocks th
 one before it. Recording and replaying go through the snapshots in the same order.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bedstone.prove.swap.diff import Diff, Span, programs_changed
-from bedstone.prove.swap.drive import NAN, Outcome, Side
+from bedstone.prove.swap.drive import NAN, Bytes, Outcome, Side
 from bedstone.prove.swap.image import Change, Shadow
 from bedstone.prove.swap.workload import Turn
+from bedstone.runtime.lower import Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,12 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Record:
-    """A's outcome, its snapshots in order, and the programs that ran."""
+    """A's outcome, its snapshots in order, the programs that ran, and what loading left."""
 
     outcome: Outcome = field(default_factory=Outcome)
     snapshots: list[Snapshot] = field(default_factory=list)
     programs: set[str] = field(default_factory=set)
+    loaded: Mapping[Region, Bytes] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -44,7 +46,7 @@ class Record:
 
 def record(side: Side, turns: Sequence[Turn], found: Diff) -> Record:
     """Drive A through the workload, keeping its spans."""
-    kept = Record()
+    kept = Record(loaded=side.loaded())
     shadow = Shadow(side.stepper)
     spans = programs_changed(found)
     side.open(NAN)

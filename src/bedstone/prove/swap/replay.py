@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.prove.swap.diff import Diff, Span
 from bedstone.prove.swap.diff import Side as Stretch
-from bedstone.prove.swap.diff import Span
 from bedstone.prove.swap.drive import Bytes, Side
 from bedstone.prove.swap.frontier import Place
 from bedstone.prove.swap.image import BLOCK, Change, Indices, Shadow, blocked, write_blocks
@@ -27,15 +27,16 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class SpanResult:
-    """A span of a turn: what B wrote against A's, and bytes written where A writes none.
+    """A span of a turn, or of loading: what B wrote against A's.
 
-    `numbers` are floats, and codes of them, `exact` integers that others act on; `strays`
-    names the regions written outside, `states` has the distance of each state by its name: where a
-    span is many layers long, that is how far B is from A after each of them.
+    `numbers` are floats, and codes of them, `exact` integers that others act on; `outside` counts
+    bytes written where A writes none, `strays` names their regions. `states` has the distance of
+    each state by its name: where a span is many layers long, that is how far B is from A after
+    each of them.
     """
 
     span: Span
-    turn: int
+    turn: int | None
     numbers: Distance
     exact: Distance
     outside: int
@@ -75,6 +76,25 @@ def replay(
         outside = sum(x != y for x, y in zip(gaps, side.stepper.between(), strict=True))
         stray = _with(changed, snapshot.after)
         yield _result(side, snapshot, shadow, stray, outside)
+
+
+def loaded(side: Side, found: Diff, record: Record) -> Iterator[SpanResult]:
+    """What spans of programs of loading left, where it lasts and is no weight."""
+    for span in found.spans:
+        program = side.manifest.programs[span.program]
+        regions = {region_of(place) for place in span.a.frontier.writes}
+        known = regions <= record.loaded.keys() & side.stepper.regions.keys()
+        if (program.once or program.derive) and known and not span.mismatch:
+            pairs = [(r, record.loaded[r], side.stepper.read(r)) for r in sorted(regions, key=str)]
+            of = {
+                measured: worst(
+                    distance(a, b, dtype_of(side, region))
+                    for region, a, b in pairs
+                    if _measured(side, region) is measured
+                )
+                for measured in (True, False)
+            }
+            yield SpanResult(span, None, of[True], of[False], 0, ())
 
 
 Touched = dict[Region, Indices]

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +11,7 @@ from bedstone.errors import CallerError
 from bedstone.prove.plain import plain
 from bedstone.prove.swap.diff import Span
 from bedstone.prove.swap.measure import Distance, worst
+from bedstone.prove.swap.perf import Pair, Perf
 from bedstone.prove.swap.replay import SpanResult
 from bedstone.prove.swap.swap import Proof
 from bedstone.prove.swap.verdict import EXIT, Evidence, Word
@@ -29,6 +30,7 @@ def lines(proof: Proof) -> list[str]:
         *_diff_lines(proof),
         *(_run_lines(proof) if proof.turns and proof.crash is None else ()),
         *([f"crash: {proof.crash}"] if proof.crash else ()),
+        *(_perf_lines(proof.perf) if proof.perf else ()),
         f"{verdict.word}: {verdict.rule}: {verdict.reason}",
     ]
 
@@ -62,7 +64,11 @@ def _run_lines(proof: Proof) -> Iterator[str]:
         f"{proof.kept_bytes / 2**20:.1f} MiB"
     )
     for result in sorted(filter(_speaks, proof.results), key=_badness, reverse=True)[:_FINDINGS]:
-        yield f"replay: {_finding(result, proof.turns[result.turn])}"
+        yield f"replay: {_finding(result, proof.turns)}"
+    compared = {_kind(result.span) for result in proof.results}
+    for span in proof.diff.spans:
+        if _kind(span) not in compared:
+            yield f"unreplayed: {span}: {_ops(span)}"
     yield f"spans: {len(proof.results)} replayed, {e.unreplayed} not; {_told(e.spans.numbers)}"
     yield from _depth_lines(proof)
     yield f"spans: {e.spans.outside} bytes written outside"
@@ -117,6 +123,32 @@ def _noise_lines(e: Evidence) -> Iterator[str]:
     yield from (f"undriven: program `{name}`" for name in e.undriven)
 
 
+def _perf_lines(perf: Perf) -> Iterator[str]:
+    yield f"perf: memory reads {perf.bandwidth / 1e9:.3g} GB/s"
+    for step in perf.steps:
+        name = f"{step.program}, {step.rows} rows at {step.longest}"
+        told, least = _seconds(step.seconds), _least(step.nbytes, perf.bandwidth)
+        yield f"perf: {name}: {told}, derived {step.derived * 1e3:.3g} ms{least}"
+        for span in step.spans:
+            told, least = _seconds(span.seconds), _least(span.nbytes, perf.bandwidth)
+            yield f"perf: {name}: {span.count} x {_ops(span.span)}: {told}{least}"
+
+
+def _seconds(pair: Pair) -> str:
+    ratio = f" (x{pair.b / pair.a:.3g})" if pair.a else ""
+    return f"A {pair.a * 1e3:.3g} ms, B {pair.b * 1e3:.3g} ms{ratio}"
+
+
+def _least(nbytes: int | None, bandwidth: float) -> str:
+    if nbytes is None:
+        return ""
+    return f"; {nbytes / 1e6:.3g} MB, {nbytes / bandwidth * 1e3:.3g} ms at least"
+
+
+def _kind(span: Span) -> tuple[object, ...]:
+    return span.program, span.a.ops, span.b.ops
+
+
 def _speaks(result: SpanResult) -> bool:
     return bool(result.numbers.bits or result.exact.bits or result.outside)
 
@@ -125,10 +157,14 @@ def _badness(result: SpanResult) -> tuple[int, int, float, float]:
     return (result.outside, result.numbers.broken, result.numbers.relative, result.numbers.peak)
 
 
-def _finding(result: SpanResult, turn: Turn) -> str:
+def _finding(result: SpanResult, turns: Sequence[Turn]) -> str:
+    where = "while loading"
+    if result.turn is not None:
+        turn = turns[result.turn]
+        where = f"{turn.rows} rows up to position {turn.longest - 1}"
     strays = f"; outside: {', '.join(result.strays)}" if result.strays else ""
     return (
-        f"{result.span}, {turn.rows} rows up to position {turn.longest - 1}, {_ops(result.span)}: "
+        f"{result.span}, {where}, {_ops(result.span)}: "
         f"{_told(result.numbers)}, {result.exact.values} integers differ, "
         f"{result.outside} bytes outside{strays}"
     )
@@ -151,9 +187,39 @@ def document(proof: Proof, names: Mapping[str, str]) -> dict[str, Any]:
         "apart": list(proof.diff.apart),
         "evidence": plain(asdict(proof.evidence)),
         "spans": [plain(_span(result)) for result in proof.results],
+        "perf": None if proof.perf is None else _timed(proof.perf),
         "crash": None if proof.crash is None else asdict(proof.crash),
         "lines": lines(proof),
     }
+
+
+def _timed(perf: Perf) -> dict[str, Any]:
+    return {
+        "bandwidth": perf.bandwidth,
+        "steps": [
+            {
+                **_times(step.seconds, step.nbytes),
+                "program": step.program,
+                "rows": step.rows,
+                "longest": step.longest,
+                "derived": step.derived,
+                "spans": [
+                    {
+                        **_times(span.seconds, span.nbytes),
+                        "a_ops": list(span.span.a.ops),
+                        "b_ops": list(span.span.b.ops),
+                        "count": span.count,
+                    }
+                    for span in step.spans
+                ],
+            }
+            for step in perf.steps
+        ],
+    }
+
+
+def _times(seconds: Pair, nbytes: int | None) -> dict[str, Any]:
+    return {"a": seconds.a, "b": seconds.b, "bytes": nbytes}
 
 
 def _span(result: SpanResult) -> dict[str, Any]:

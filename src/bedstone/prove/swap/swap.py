@@ -1,38 +1,48 @@
 """A swap judged: both packages loaded one after the other, driven, compared and reported."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from bedstone.prove.apart import Death, Mark, run_apart
+from bedstone.prove.swap.costs import count_bytes, step_of
 from bedstone.prove.swap.diff import Diff, diff
 from bedstone.prove.swap.drive import LARGE, NAN, Carries, Outcome, Side, free_run, limits
 from bedstone.prove.swap.even import uneven
 from bedstone.prove.swap.image import Shadow
 from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
+from bedstone.prove.swap.perf import Perf, StepTime, time_swap, timed_turns
 from bedstone.prove.swap.record import Record, record
-from bedstone.prove.swap.replay import SpanResult, replay
+from bedstone.prove.swap.replay import SpanResult, loaded, replay
 from bedstone.prove.swap.sway import sway_run, swayed_spans
 from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
 from bedstone.prove.swap.watch import Crash, Watch, watched
 from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
 from bedstone.runtime.load import Parts, load
 from bedstone.runtime.session import Session
+from bedstone.target.bandwidth import measure_bandwidth
 from bedstone.verify import verify
 from bedstone.verify.protocol import Protocol, protocol
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a swap is judged; `cache` and `threads` as of a load, `seconds` the most B may take."""
+    """How a swap is judged; `cache` and `threads` as of a load, `seconds` the most B may take.
+
+    `timed` says that both are timed too. `package` is A's directory, whose plan says how many bytes
+    its calls move.
+    """
 
     bounds: Bounds
     cache: Path
     seed: int = 1
     threads: int | None = None
     seconds: float = 600.0
+    timed: bool = False
+    package: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class Proof:
     snapshots: int = 0
     kept_bytes: int = 0
     crash: Crash | None = None
+    perf: Perf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,48 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
         return Proof(found, (), (), evidence, judge(evidence, settings.bounds))
     known = protocol(verify(a.manifest))
     bounds = limits(a.manifest, known)
+    proof, carries = _judged((a, b), found, known, bounds, settings, progress)
+    if not settings.timed or proof.crash is not None:
+        return proof
+    progress("perf")
+    return replace(proof, perf=_timed((a, b), proof, carries, known, bounds, settings))
+
+
+def _timed(
+    sides: tuple[Parts, Parts],
+    proof: Proof,
+    carries: Carries,
+    known: Protocol,
+    bounds: Limits,
+    settings: Settings,
+) -> Perf | None:
+    """Both sides timed in a process that has both; None where B, which ran before, ends it."""
+    chosen = timed_turns(proof.turns, proof.diff)
+    steps = {index: step_of(turn, known, bounds) for index, turn in chosen.items()}
+    counted = count_bytes(settings.package, list(steps.values())) if settings.package else {}
+    nbytes = {index: counted[step] for index, step in steps.items() if step in counted}
+
+    def work(_: Mark) -> tuple[StepTime, ...]:
+        with ExitStack() as held:
+            a, b = (held.enter_context(_opened(s, known, bounds, settings)) for s in sides)
+            return tuple(time_swap((Side(a), Side(b)), chosen, proof.diff, carries, nbytes))
+
+    found = run_apart(work, settings.seconds)
+    if isinstance(found, Death):
+        return None
+    return Perf(measure_bandwidth().bytes_per_second, found)
+
+
+def _judged(
+    sides: tuple[Parts, Parts],
+    found: Diff,
+    known: Protocol,
+    bounds: Limits,
+    settings: Settings,
+    progress: Callable[[str], None],
+) -> tuple[Proof, Carries]:
+    """The proof so far, and what chains go on from."""
+    a, b = sides
     turns = workload(known, bounds, settings.seed)
     progress("record")
     with _opened(a, known, bounds, settings) as session:
@@ -96,14 +149,15 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
 
     def drive(watch: Watch) -> _OfB:
         with _opened(b, known, bounds, settings) as session:
-            return _drive(Side(session, watch(session)), turns, kept, shadow)
+            return _drive(Side(session, watch(session)), turns, found, kept, shadow)
 
     of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
     if isinstance(of_b, Crash):
-        return _crashed(found, turns, kept, of_b, settings)
+        return _crashed(found, turns, kept, of_b, settings), kept.outcome.carries
     evidence = _evidence(found, known, kept, of_a, of_b, settings)
     verdict = judge(evidence, settings.bounds)
-    return Proof(found, turns, of_b.results, evidence, verdict, len(kept.snapshots), kept.nbytes)
+    sizes = len(kept.snapshots), kept.nbytes
+    return Proof(found, turns, of_b.results, evidence, verdict, *sizes), kept.outcome.carries
 
 
 def _noise(
@@ -146,12 +200,12 @@ def _crashed(
     return Proof(found, turns, (), evidence, verdict, len(kept.snapshots), kept.nbytes, crash)
 
 
-def _drive(side: Side, turns: Sequence[Turn], kept: Record, shadow: Shadow) -> _OfB:
+def _drive(side: Side, turns: Sequence[Turn], found: Diff, kept: Record, shadow: Shadow) -> _OfB:
     before = side.stepper.weights()
     carries = kept.outcome.carries
     first = free_run(side, turns, NAN, carries)
     runs = (first, *_again(side, turns, first, carries))
-    results = tuple(replay(side, turns, kept, shadow))
+    results = (*loaded(side, found, kept), *replay(side, turns, kept, shadow))
     return _OfB(results, runs, side.stepper.weights() != before)
 
 
@@ -179,6 +233,7 @@ def _evidence(
     loading = frozenset((*known.once, *known.derive))
     driven = set(kept.programs)
     changed = {span.program for span in found.spans}
+    compared = {result.span for result in of_b.results}
     return Evidence(
         spans=summed(of_b.results),
         uneven=len(tuple(uneven(of_b.results, of_a.spans))),
@@ -193,7 +248,10 @@ def _evidence(
         floor_strange=kept.outcome.strange,
         weights=of_b.weights,
         undriven=tuple(sorted(changed - driven - loading)),
-        unreplayed=sum(bool(s.mismatch) or s.program in loading for s in found.spans),
+        unreplayed=sum(
+            bool(span.mismatch) or (span.program in loading and span not in compared)
+            for span in found.spans
+        ),
         compared=len(of_b.results),
     )
 

@@ -46,12 +46,14 @@ class Watched(Stepper):
         super().__init__(session)
         self._mark, self._fine = mark, fine
 
-    def run(self, program: str, start: int, stop: int, given: Mapping[str, int]) -> None:
-        """Run calls [start, stop) of a program under the vars of a whole run."""
+    def run(
+        self, program: str, start: int, stop: int, given: Mapping[str, int], *, times: int = 1
+    ) -> None:
+        """Run calls [start, stop) of a program under the vars of a whole run, so many times."""
         step = 1 if self._fine else max(1, stop - start)
         for at in range(start, stop, step):
             self._mark.set(json.dumps([program, at, min(at + step, stop)]))
-            super().run(program, at, min(at + step, stop), given)
+            super().run(program, at, min(at + step, stop), given, times=times)
 
 
 def watched(
