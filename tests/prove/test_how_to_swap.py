@@ -62,7 +62,7 @@ def test_the_page_is_followed_step_by_step(tmp_path):
         env=shell(tmp_path),
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=3000,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

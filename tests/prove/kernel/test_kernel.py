@@ -29,20 +29,13 @@ def row(code):
     return "norm.c", ROW, f"    {code}\n{ROW}"
 
 
-EVERY = [
-    ("llama", "precise"),
-    ("gemma3", "precise"),
-    ("qwen3.5", "precise"),
-    ("qwen3-moe", "precise"),
-    ("deepseek-v2", "precise"),
-    ("deepseek-v3", "precise"),
-]
+EVERY = ["llama", "qwen3.5", "qwen3-moe", "deepseek-v3"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "numerics"), EVERY)
-def test_every_op_of_a_package_is_right(kind, numerics, kernel_cache, tmp_path):
-    proofs = judged(tiny(kind, numerics, tmp_path, kernel_cache), kernel_cache)
+@pytest.mark.parametrize("kind", EVERY)
+def test_every_op_of_a_package_is_right(kind, kernel_cache, tmp_path):
+    proofs = judged(tiny(kind, "precise", tmp_path, kernel_cache), kernel_cache)
     assert overall(proofs) == "PASS", "\n".join(table(proofs))
 
 
