@@ -51,6 +51,12 @@ Place = Callable[[Operand], Arg]
 """Where a buffer or state operand lies."""
 
 
+_UNASKED = 48 * 1024
+"""Bytes that a block may share unasked, a kernel's own among them. A reader asks for more where what
+is shared beside those is more: a little less is made that, since together they may be."""
+
+_MOST_OWN = 4 * 1024
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """What the numbers of a program are: its full row count and the var that lowers it, if any.
@@ -248,4 +254,5 @@ def _shared(shared: Shared, numbers: dict[str, Expr]) -> Expr:
         term: Expr = value * per if isinstance(value, int) else Mul(value, per)
         both_known = isinstance(total, int) and isinstance(term, int)
         total = total + term if both_known else Add(total, term)  # type: ignore[operator]
-    return total
+    near = isinstance(total, int) and _UNASKED - _MOST_OWN < total <= _UNASKED
+    return _UNASKED + 16 if near else total

@@ -357,7 +357,7 @@ static BS_INLINE void bs_send_next(const bs_pass *p, int k, int r, int count, in
     size_t skip = VO * bs_row_bytes(k) + bs_row_bytes(32 * p->first), bytes = bs_row_bytes(32 * p->count);
     size_t lines = VO * ((bytes + 63) / 64), end = lines * (size_t)(r + count) / (size_t)rows;
     for (size_t i = lines * (size_t)r / (size_t)rows; i < end; i++)
-        __builtin_prefetch(p->w[i % VO] + skip + i / VO * 64, 0, 2);
+        __builtin_prefetch(p->w[i % VO] + skip + i / VO * 64, 0, 3);
 }
 
 /* A pass over rows [from, from + rows) of the activations, by vectors. */

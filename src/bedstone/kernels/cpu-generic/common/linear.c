@@ -170,13 +170,12 @@ static void glu_block(const bs_activations *a, const part *gate_up, int rows, in
     for (int start = 0; start < rows; start += bs_chunk(a)) {
         int chunk = bs_min(bs_chunk(a), rows - start);
         bs_product(a, &list, (size_t)start, chunk, scratch);
+        for (int r = 0; r < chunk; r++) bs_gate(scratch->sums[r], count, act, scratch->sums[r]);
         for (int r = 0; r < chunk; r++) {
             size_t place = (size_t)(start + r) * (size_t)n + (size_t)from;
             size_t later = (size_t)bs_min(start + r + BS_PUT_AHEAD, rows - 1);
-            float made[BS_TILE];
             bs_send_for_forms(out, later * (size_t)n + (size_t)from, count);
-            bs_gate(scratch->sums[r], count, act, made);
-            bs_put_forms(out, place, made, count);
+            bs_put_forms(out, place, scratch->sums[r], count);
         }
     }
 }

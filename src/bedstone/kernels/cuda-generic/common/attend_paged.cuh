@@ -2,16 +2,16 @@
 #pragma once
 #include "attend_entry.cuh"
 
-#define PLAIN(suffix, outs, ...)                                                                          \
-    ATTENTION(attention##suffix)                                                                          \
+#define PLAIN(kernel, suffix, outs, ...)                                                                  \
+    kernel(attention##suffix)                                                                             \
     (const float *q, const cache_t *k, const cache_t *v, WHERE, outs, SIZES, PAGED, int stride, SCORES) { \
         auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);              \
         SCORED(a);                                                                                        \
         begin([&] { ATTEND(a, rows); });                                                                  \
     }
 
-#define GATED(suffix, outs, ...)                                                                       \
-    ATTENTION(attention_gate##suffix)                                                                  \
+#define GATED(kernel, suffix, outs, ...)                                                               \
+    kernel(attention_gate##suffix)                                                                     \
     (const float *q, const cache_t *k, const cache_t *v, const float *gate, WHERE, outs, SIZES, PAGED, \
      int stride, SCORES, WINDOW(gate)) {                                                               \
         auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);           \
@@ -22,20 +22,20 @@
     }
 
 #if BS_WANTED(BS_ID_attention)
-PLAIN(, F, y, nullptr)
+PLAIN(ATTENTION, , F, y, nullptr)
 #endif
 #if BS_WANTED(BS_ID_attention_q)
-PLAIN(_q, Q, nullptr, yq)
+PLAIN(ATTENTION_CODED, _q, Q, nullptr, yq)
 #endif
 #if BS_WANTED(BS_ID_attention_fq)
-PLAIN(_fq, FQ, y, yq)
+PLAIN(ATTENTION, _fq, FQ, y, yq)
 #endif
 #if BS_WANTED(BS_ID_attention_gate)
-GATED(, F, y, nullptr)
+GATED(ATTENTION, , F, y, nullptr)
 #endif
 #if BS_WANTED(BS_ID_attention_gate_q)
-GATED(_q, Q, nullptr, yq)
+GATED(ATTENTION_CODED, _q, Q, nullptr, yq)
 #endif
 #if BS_WANTED(BS_ID_attention_gate_fq)
-GATED(_fq, FQ, y, yq)
+GATED(ATTENTION, _fq, FQ, y, yq)
 #endif

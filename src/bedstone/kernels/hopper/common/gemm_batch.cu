@@ -66,10 +66,11 @@ struct Filler {
     }
     __device__ __forceinline__ void weights(int stage, int units, int step) const {
         u32 barrier = full + stage * 8, to = ring + stage * passes.stage_bytes + x_bytes;
+        u64 policy = passing_through();
         barrier_expect(barrier, x_bytes + units * slots_a_unit<J> * BS_SLOT_BYTES);
         for (int i = 0; i < count; i++) {
             Box box = boxes[i];
-            copy_box(to + box.at, box.map, step * BS_DEPTH, box.row, barrier);
+            copy_box_through(to + box.at, box.map, step * BS_DEPTH, box.row, barrier, policy);
         }
     }
     __device__ __forceinline__ void activations(int stage, int row, int step) const {

@@ -36,3 +36,12 @@ static __device__ __forceinline__ void copy_box(u32 to, const Map *map, int k, i
         "l"(map), "r"(k), "r"(row), "r"(barrier)
         : "memory");
 }
+
+// The same of what passes through: weights that no other block reads.
+static __device__ __forceinline__ void copy_box_through(u32 to, const Map *map, int k, int row, u32 barrier, u64 policy) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, %3}], "
+        "[%4], %5;" ::"r"(to),
+        "l"(map), "r"(k), "r"(row), "r"(barrier), "l"(policy)
+        : "memory");
+}
