@@ -15,6 +15,7 @@ from bedstone.errors import TargetError
 if TYPE_CHECKING:
     from bedstone.prove.bench import Skipped
     from bedstone.prove.config import Config
+    from bedstone.prove.trace_set import TraceSet
     from bedstone.spec.trace import Trace
 
 FAILED = 1
@@ -85,11 +86,7 @@ def command(
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
     )
     traces = read_trace_set(folder)
-    for left_out in traces.unreadable:
-        print(f"left out: {left_out}", file=sys.stderr)
-    if elsewhere := bench.kernels_elsewhere(traces, config.device):
-        kernels = counted(elsewhere, "kernel")
-        print(f"left out: {kernels} for another device than `{config.device}`", file=sys.stderr)
+    _tell_left_out(traces, bench.kernels_elsewhere(traces, config.device), config)
     here = bench.device_of(config) if resume else None
     tasks = bench.plan_tasks(
         traces, definition or (), solution or (), on=config.device, device=here
@@ -106,6 +103,15 @@ def command(
         )
         results = list(runs)
     _report(results, config, as_json=as_json)
+
+
+def _tell_left_out(traces: "TraceSet", elsewhere: int, config: "Config") -> None:
+    """Say which files could not be read, and how many kernels are for another device."""
+    for left_out in traces.unreadable:
+        print(f"left out: {left_out}", file=sys.stderr)
+    if elsewhere:
+        kernels = counted(elsewhere, "kernel")
+        print(f"left out: {kernels} for another device than `{config.device}`", file=sys.stderr)
 
 
 def _module() -> Any:  # noqa: ANN401  (a module)
