@@ -103,7 +103,9 @@ def _build(tasks: Sequence[Task], cache: Path) -> int:
     every = (solution for task in tasks for solution in task.problem.solutions(task.sources))
     told = lambda done, total: print(f"\r{done}/{total}", end="", file=sys.stderr)  # noqa: E731
     built = build_kernels(every, cache / "solutions", cache / "modules", told)
-    print(f"\n{built}", file=sys.stderr)
+    print(f"\n{built.compiled} of {built.modules} modules compiled", file=sys.stderr)
+    for name, why in built.failed.items():
+        print(f"{name}: {why}", file=sys.stderr)
     return FAILED if built.failed else 0
 
 
