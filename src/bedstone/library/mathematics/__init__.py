@@ -2,6 +2,14 @@
 
 from bedstone.library.mathematics.define import define, family_of
 from bedstone.library.mathematics.family import Family
-from bedstone.library.mathematics.operands import reaches, rounded_codes, rounded_tables
+from bedstone.library.mathematics.operands import may_round, reaches, rounded_codes, rounded_tables
 
-__all__ = ["Family", "define", "family_of", "reaches", "rounded_codes", "rounded_tables"]
+__all__ = [
+    "Family",
+    "define",
+    "family_of",
+    "may_round",
+    "reaches",
+    "rounded_codes",
+    "rounded_tables",
+]

@@ -91,6 +91,11 @@ def rounded_codes(kernel: Kernel) -> DType | None:
     return next((dtype for dtype in found if dtype != "i8"), None)
 
 
+def may_round(kernel: Kernel) -> bool:
+    """Whether a kernel may round the values it reads to its weights' type."""
+    return "_r_" in kernel.entry
+
+
 def reaches(kernel: Kernel, family: Family, sizes: Mapping[str, int]) -> Mapping[str, int]:
     """For each part, by its `row` parameter, the values from a row's first to its last."""
     names = {param.name for param in kernel.params}

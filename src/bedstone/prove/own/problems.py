@@ -1,12 +1,18 @@
 """Each kernel at each of its sizes: the Definition, the Workloads, and a Solution of every set."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import UUID, uuid5
 
 from bedstone.library.kernel import Kernel, KernelSet
-from bedstone.library.mathematics import define, family_of, rounded_codes, rounded_tables
+from bedstone.library.mathematics import (
+    define,
+    family_of,
+    may_round,
+    rounded_codes,
+    rounded_tables,
+)
 from bedstone.prove.own.planned import Called
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.trace_set import append_workloads, write_definition, write_solution
@@ -22,6 +28,9 @@ CODES = Tolerance(steps=2)
 
 ROUNDED = Tolerance(rtol=5e-2)
 """Where codes or tables are bfloat16 a kernel may round what it multiplies, even to eight bits."""
+
+ROUNDED_CODES = replace(ROUNDED, steps=8)
+"""Of codes made from such products, and of the sums of 32 of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +87,11 @@ def _workload(kernel: Kernel, definition: Definition, sizes: Mapping[str, int | 
 
 def tolerance_of(kernel: Kernel, definition: Definition) -> Tolerance | None:
     """How far a kernel may be off; None for what each element type allows."""
-    if rounded_codes(kernel) or rounded_tables(kernel):
-        return ROUNDED
     codes = any(spec.dtype == "int8" for spec in definition.outputs.values())
+    if may_round(kernel) and codes:
+        return ROUNDED_CODES
+    if may_round(kernel) or rounded_codes(kernel) or rounded_tables(kernel):
+        return ROUNDED
     return CODES if codes else None
 
 
