@@ -41,6 +41,10 @@ class Reference:
         kernels = str(parts.kernels) if parts.kernels else None
         self._runtime = kern.Runtime(str(manifest), kernels, weights, 0)
         self._driver = ctypes.CDLL("libcuda.so.1")
+        # those it leaves to its caller
+        for name, program in sorted(parts.manifest.programs.items()):
+            if program.once:
+                self.run(name, dict.fromkeys(parts.manifest.vars, 1))
 
     def write(self, name: str, data: bytes) -> None:
         """Copy to the front of a buffer."""

@@ -76,11 +76,7 @@ static __device__ __forceinline__ void begin(F f) {
 #ifndef ATTEND_BOUNDS
 #define ATTEND_BOUNDS ATTEND_THREADS
 #endif
-#ifndef ATTEND_CODED_BOUNDS
-#define ATTEND_CODED_BOUNDS ATTEND_BOUNDS
-#endif
 #define ATTENTION(name) BS_KERNEL(ATTEND_BOUNDS) name
-#define ATTENTION_CODED(name) BS_KERNEL(ATTEND_CODED_BOUNDS) name
 
 // Where a result goes, as parameters.
 #define F float *y

@@ -8,8 +8,6 @@
 // Positions go by in tiles of 16, a warp each: tile i belongs to block i % blocks of the cluster. Where
 // values are wider than 128 several warps take a tile, each a part of its values.
 #pragma once
-// codes alone are wanted of a batch, whose rows fill the GPU: two blocks hide what each of them waits for
-#define ATTEND_CODED_BOUNDS ATTEND_THREADS, 2
 #include "attend_merge.cuh"
 #include "mma.cuh"
 

@@ -2,16 +2,16 @@
 #pragma once
 #include "attend_entry.cuh"
 
-#define PLAIN(kernel, suffix, outs, ...)                                                                  \
-    kernel(attention##suffix)                                                                             \
+#define PLAIN(suffix, outs, ...)                                                                          \
+    ATTENTION(attention##suffix)                                                                          \
     (const float *q, const cache_t *k, const cache_t *v, WHERE, outs, SIZES, PAGED, int stride, SCORES) { \
         auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);              \
         SCORED(a);                                                                                        \
         begin([&] { ATTEND(a, rows); });                                                                  \
     }
 
-#define GATED(kernel, suffix, outs, ...)                                                               \
-    kernel(attention_gate##suffix)                                                                     \
+#define GATED(suffix, outs, ...)                                                                       \
+    ATTENTION(attention_gate##suffix)                                                                  \
     (const float *q, const cache_t *k, const cache_t *v, const float *gate, WHERE, outs, SIZES, PAGED, \
      int stride, SCORES, WINDOW(gate)) {                                                               \
         auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);           \
@@ -22,20 +22,20 @@
     }
 
 #if BS_WANTED(BS_ID_attention)
-PLAIN(ATTENTION, , F, y, nullptr)
+PLAIN(, F, y, nullptr)
 #endif
 #if BS_WANTED(BS_ID_attention_q)
-PLAIN(ATTENTION_CODED, _q, Q, nullptr, yq)
+PLAIN(_q, Q, nullptr, yq)
 #endif
 #if BS_WANTED(BS_ID_attention_fq)
-PLAIN(ATTENTION, _fq, FQ, y, yq)
+PLAIN(_fq, FQ, y, yq)
 #endif
 #if BS_WANTED(BS_ID_attention_gate)
-GATED(ATTENTION, , F, y, nullptr)
+GATED(, F, y, nullptr)
 #endif
 #if BS_WANTED(BS_ID_attention_gate_q)
-GATED(ATTENTION_CODED, _q, Q, nullptr, yq)
+GATED(_q, Q, nullptr, yq)
 #endif
 #if BS_WANTED(BS_ID_attention_gate_fq)
-GATED(ATTENTION, _fq, FQ, y, yq)
+GATED(_fq, FQ, y, yq)
 #endif

@@ -1,5 +1,5 @@
-// What one warp makes of rows of weights and a row of float activations, in the order that `linear.cu`
-// sums by, so that every entry makes the same bits of a matrix.
+// What one warp makes of rows of weights and a row of float activations, in one order of summing, so that
+// every entry of a mixture makes the same bits of a matrix.
 //
 // That order hangs on the format and k alone: a row's units are dealt to `lanes_of` them; a lane's own are
 // summed in order, then each 32 lanes, then those sums one after another. Here a warp stands for all of

@@ -330,8 +330,8 @@ struct format_q6_k {
     }
 };
 
-// The lanes that share a row of so many units: a power of two from 32 to 256. Every product goes by it,
-// so that all have one order of summing: a lane's units are `lanes` apart.
+// The lanes that share a row of so many units: a power of two from 32 to 256. The products of a mixture go
+// by it, so that all have one order of summing: a lane's units are `lanes` apart.
 static __device__ __forceinline__ int lanes_of(int units) {
     int lanes = 32;
     while (lanes < units && lanes < 256) lanes *= 2;
