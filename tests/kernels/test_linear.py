@@ -1,11 +1,16 @@
 """linear, parts2 to parts4: against float64, and one accumulation order whatever the form."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 from bedstone.spec.dtype import FORMATS, FormatName
 from kernels.harness import Library, poison
 from kernels.reference import Array, quantize, unquantize, weights
+
+if TYPE_CHECKING:
+    from kernels.gpu_library import GpuLibrary
 
 QUANTIZED = tuple(name for name, fmt in FORMATS.items() if fmt.quantized)
 K: dict[FormatName, int] = {
@@ -215,3 +220,36 @@ def test_neighbours_that_share_many_rows_change_no_bit(
     full = linear(library, name, args, w, k)
     for rows in (slice(0, 5), slice(100, 228), slice(158, 164), slice(290, 300)):
         np.testing.assert_array_equal(linear(library, name, rows_of(args, rows), w, k), full[rows])
+
+
+LONG: list[tuple[FormatName, int]] = [
+    ("bf16", 9728), ("bf16", 2560), ("f16", 1544), ("f32", 3072), ("q8_0", 4096), ("q4_0", 14592),
+    ("q4_1", 9728), ("q4_k", 12288), ("q6_k", 2560),
+]  # fmt: skip
+"""Rows that a few threads share, in parts that differ, and one longer than is coded at once."""
+
+
+@pytest.mark.parametrize(("name", "k"), LONG)
+def test_long_rows(library: Library, name: FormatName, k: int) -> None:
+    rng = np.random.default_rng([k, len(name)])
+    w, values = weights(name, 300, k, rng)
+    x = rng.standard_normal((9, k)).astype(np.float32)
+    full = linear(library, name, {"x": x}, w, k)
+    assert_near(full, x.astype(np.float64) @ values.T, 1e-5)
+    for rows in (1, 3):
+        part = linear(library, name, {"x": np.ascontiguousarray(x[:rows])}, w, k)
+        np.testing.assert_array_equal(part, full[:rows])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("name", "k"), [case for case in LONG if case[0] in QUANTIZED])
+def test_activations_in_eight_bits(half_library: "GpuLibrary", name: FormatName, k: int) -> None:
+    rng = np.random.default_rng([k, len(name)])
+    w, values = weights(name, 300, k, rng)
+    x = rng.standard_normal((3, k)).astype(np.float32)
+    x[1] = 0
+    full = linear(half_library, name, {"x": x}, w, k)
+    coded = unquantize(*quantize(x)[:2])
+    assert_near(full, coded @ values.T, 1e-3)
+    part = linear(half_library, name, {"x": np.ascontiguousarray(x[:1])}, w, k)
+    np.testing.assert_array_equal(part, full[:1])

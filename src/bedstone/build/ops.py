@@ -57,6 +57,7 @@ is shared beside those is more: a little less is made that, since together they 
 
 _MOST_OWN = 4 * 1024
 
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """What the numbers of a program are: its full row count and the var that lowers it, if any.
