@@ -152,8 +152,30 @@ def test_half_floats_are_read_as_they_are(name, dtype, cache, tmp_path):
     )
     with torch.no_grad():
         theirs = model.eval()(torch.tensor([IDS])).logits[0].numpy()
-    package = compiled(str(tmp_path / "half"), tmp_path / "package", cache)
+    package = compiled(str(tmp_path / "half"), tmp_path / "package", cache, numerics="precise")
     with load(package.path, cache=cache, tokens=64) as session:
         sequence = Fed(session, (1, 0))
         ours = np.stack([sequence.feed([token], "decode") for token in IDS])
     assert np.abs(ours - theirs).max() < 1e-4 * np.abs(theirs).max()
+
+
+@pytest.mark.parametrize("name", ["qwen2-moe", "deepseek-v2-groups"])
+def test_rounded_activations_leave_the_same_bytes_whatever_the_chunks(name, cache, tmp_path):
+    half = write_tiny(name, tmp_path / "single").to(torch.bfloat16)
+    half.save_pretrained(tmp_path / "half")
+    write_tokenizer(tmp_path / "half")
+    kept = {}
+    for numerics in ("quantized", "precise"):
+        package = compiled(str(tmp_path / "half"), tmp_path / numerics, cache, numerics=numerics)
+        with load(package.path, cache=cache, tokens=64) as session:
+            for sizes in ((1,) * len(IDS), (len(IDS),), (2, len(IDS) - 2)):
+                sequence, at = Fed(session, (1, 0)), 0
+                for size in sizes:
+                    kind = "decode" if size == 1 else "prefill"
+                    last = sequence.feed(IDS[at : at + size], kind)
+                    at += size
+                kept.setdefault(numerics, []).append(last)
+        for other in kept[numerics][1:]:
+            np.testing.assert_array_equal(other, kept[numerics][0])
+    rounded, precise = (kept[numerics][0] for numerics in ("quantized", "precise"))
+    assert np.abs(rounded - precise).max() < 2e-2 * np.abs(precise).max()

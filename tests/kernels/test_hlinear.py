@@ -6,7 +6,8 @@ import pytest
 from bedstone.spec.dtype import FormatName
 from kernels.harness import Library, Windowed, poison, windowed
 from kernels.reference import Array, weights
-from kernels.test_linear import SOME_FORM_CASES, K, activations, entry, linear, rows_of
+from kernels.test_linear import SOME_FORM_CASES, K, activations, entry, rows_of
+from kernels.test_mixture import product
 from kernels.test_parts import assert_forms
 
 HEADS = 3
@@ -37,7 +38,7 @@ def test_each_head_is_a_linear_of_its_own(
     for head in range(HEADS):
         own = rows_of(dense, slice(head, None, HEADS))
         matrix = np.ascontiguousarray(w[head * n : (head + 1) * n])
-        expected[:, head] = linear(library, name, own, matrix, k)
+        expected[:, head] = product(library, name, own, matrix, k)
     sizes = {"w": w, "rows": rows, "heads": HEADS, "k": k, "n": n}
     called = entry("hlinear", name, codes=codes)
     assert_forms(library, called, {**args, **sizes}, expected.reshape(rows, -1))

@@ -52,8 +52,11 @@ Place = Callable[[Operand], Arg]
 
 
 _UNASKED = 48 * 1024
-"""Bytes that a block may share unasked, a kernel's own among them. A reader asks for more where what
-is shared beside those is more: a little less is made that, since together they may be."""
+"""Bytes that a block may share unasked, a kernel's own among them.
+
+A reader asks for more where what is shared beside those is more. A little less is made more, since
+together they may be.
+"""
 
 _MOST_OWN = 4 * 1024
 
