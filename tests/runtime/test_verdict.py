@@ -80,7 +80,7 @@ def test_what_breaks_a_rule_leaves_no_verdict(tmp_path):
     assert not (tmp_path / VERDICTS).exists()
 
 
-@pytest.mark.parametrize("other", [TEXT + b"\n", TEXT.replace(b"toy", b"yot")])
+@pytest.mark.parametrize("other", [TEXT + b"\n", TEXT.replace(b"toy", b"tox")])
 def test_a_text_that_differs_in_a_byte_is_judged(tmp_path, judgements, other):
     recall(tmp_path)
     recall(tmp_path, other)
