@@ -77,6 +77,9 @@ __attribute__((visibility("default"))) const char bs_needs[] = ""
 #ifdef __AVX512FP16__
     " avx512_fp16"
 #endif
+#ifdef __CLZERO__
+    " clzero"
+#endif
 #ifdef __AMX_TILE__
     " amx_tile"
 #endif
