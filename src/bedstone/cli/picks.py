@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bedstone.errors import TargetError
+from bedstone.cli.extras import extra
 
 if TYPE_CHECKING:
     from bedstone.build.launches import Numbers
@@ -27,15 +27,11 @@ def read_picks(folder: Path | None, shape: "Shape", target: str) -> "Picks | Non
     """What the Traces of a set pick for a checkpoint's target; None without a set."""
     if folder is None:
         return None
-    try:
+    with extra("define"):
         from bedstone.build.route import route
         from bedstone.prove.environment import hardware_name
         from bedstone.prove.own.picks import TracePicks
         from bedstone.prove.trace_set import read_trace_set
-    except ModuleNotFoundError as error:
-        raise TargetError(
-            f"the package `{error.name}` is missing: install `bedstone[define]`"
-        ) from error
     return TracePicks(read_trace_set(folder), route(shape, target).sources, hardware_name("cpu"))
 
 

@@ -8,6 +8,7 @@ import typer
 from bedstone.cli.define.options import SetArgument
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.extras import extra
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import columns, counted
 from bedstone.errors import TargetError
@@ -66,7 +67,8 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Run Solutions on Workloads and add a Trace of each; exits 1 where one did not pass."""
-    bench = _module()
+    with extra("define"):
+        from bedstone.prove import bench
     from bedstone.prove.config import Config
     from bedstone.prove.problem import Source
     from bedstone.prove.trace_set import read_trace_set
@@ -112,16 +114,6 @@ def _tell_left_out(traces: "TraceSet", elsewhere: int, config: "Config") -> None
     if elsewhere:
         kernels = counted(elsewhere, "kernel")
         print(f"left out: {kernels} for another device than `{config.device}`", file=sys.stderr)
-
-
-def _module() -> Any:  # noqa: ANN401  (a module)
-    try:
-        from bedstone.prove import bench
-    except ModuleNotFoundError as error:
-        raise TargetError(
-            f"the package `{error.name}` is missing: install `bedstone[define]`"
-        ) from error
-    return bench
 
 
 def _device(name: str) -> Any:  # noqa: ANN401  (a literal)

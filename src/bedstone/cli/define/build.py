@@ -6,6 +6,7 @@ from functools import partial
 from bedstone.cli.define.options import SetArgument
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.extras import extra
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import counted
 
@@ -14,8 +15,9 @@ FAILED = 1
 
 def command(folder: SetArgument, as_json: JsonOption = False) -> None:
     """Compile kernels in C and CUDA; needs no GPU. Exits 1 where one does not compile."""
-    from bedstone.prove.build import build_kernels
-    from bedstone.prove.trace_set import read_trace_set
+    with extra("define"):
+        from bedstone.prove.build import build_kernels
+        from bedstone.prove.trace_set import read_trace_set
 
     traces = read_trace_set(folder)
     for left_out in traces.unreadable:

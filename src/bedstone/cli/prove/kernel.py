@@ -30,10 +30,11 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Hold an op against its Definition, on calls of a real run and on made inputs."""
+    (proof,) = prove_named(package, [op], How(checkpoint, device, seed, threads))
+
     from bedstone.prove.kernel.report import document, lines, overall
     from bedstone.prove.swap.verdict import EXIT
 
-    (proof,) = prove_named(package, [op], How(checkpoint, device, seed, threads))
     if as_json:
         print_json(document([proof]))
     else:

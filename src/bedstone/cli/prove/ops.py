@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.extras import extra
 from bedstone.cli.options import Device
 from bedstone.cli.prove.parts import read_parts
 
@@ -41,9 +42,9 @@ class How:
 
 def prove_named(package: Path, names: Sequence[str] | None, how: How) -> "list[OpProof]":
     """Judge these ops of a package, or all; progress goes to stderr."""
-    from bedstone.prove.kernel.prove import Settings, prove_ops
-
     parts = read_parts(package)
+    with extra("define"):
+        from bedstone.prove.kernel.prove import Settings, prove_ops
     parts = replace(parts, checkpoint=how.checkpoint or parts.checkpoint)
     settings = Settings(cache_directory(), how.device.value, how.seed, how.threads)
     wanted = sorted(parts.manifest.ops) if names is None else names

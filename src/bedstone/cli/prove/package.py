@@ -27,10 +27,11 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Hold every op against its Definition, and list the worst error of each."""
+    proofs = prove_named(package, None, How(checkpoint, device, seed, threads))
+
     from bedstone.prove.kernel.report import document, overall, table
     from bedstone.prove.swap.verdict import EXIT
 
-    proofs = prove_named(package, None, How(checkpoint, device, seed, threads))
     if as_json:
         print_json(document(proofs))
     else:
