@@ -186,6 +186,18 @@ print(json.dumps({
 """
 
 
+def read_by_them(upstream, folder):
+    """What FlashInfer-Bench's own reader finds in a set."""
+    done = subprocess.run(
+        [sys.executable, "-c", OWN_READER, str(upstream), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 @pytest.mark.slow
 def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
     ours, expected, written = tmp_path / "set", {}, Written()
@@ -196,14 +208,7 @@ def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
             written.add(ours, problem, [sources])
             names = [solution.name for solution in problem.solutions([sources])]
             expected.setdefault(problem.definition.name, []).extend(names)
-    done = subprocess.run(
-        [sys.executable, "-c", OWN_READER, str(upstream), str(ours)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = read_by_them(upstream, ours)
     assert found["solutions"] == {name: sorted(each) for name, each in expected.items()}
     assert found["languages"] == ["cpp", "cuda"]
     assert found["workloads"] == dict.fromkeys(expected, 1)
@@ -226,14 +231,7 @@ def test_flashinfer_bench_reads_all_of_a_converted_set(upstream, tmp_path):
     write_solution(ours, of, one)
     append_traces(ours, of, "tester", [Trace("double_n", workload(), one.name, passed(1.5))])
     converted = write_for_flashinfer_bench(read_trace_set(ours), theirs)
-    done = subprocess.run(
-        [sys.executable, "-c", OWN_READER, str(upstream), str(theirs)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = read_by_them(upstream, theirs)
     assert sum(map(len, found["solutions"].values())) == converted.written["solution"]
     assert sum(found["workloads"].values()) == converted.written["workload"]
     assert found["traces"] == {"double_n": 1}
