@@ -1,0 +1,1 @@
+"""Many requests, one manifest: admission, steps, and the OpenAI API."""

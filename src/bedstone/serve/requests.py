@@ -1,0 +1,171 @@
+"""What is asked of an engine, and what it tells of each request.
+
+An engine knows tokens only: text, templates and stop strings are its callers' business.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.spec.frozen import Frozen
+
+Reason = Literal["stop", "length", "cancelled", "deadline", "error"]
+
+
+class Sampling(Frozen):
+    """How a request's tokens are drawn from the logits [vocab] of each step.
+
+    In this order:
+
+    1. a token seen before, in the prompt or the output: divided by `repetition` where positive,
+       else multiplied by it;
+    2. plus `bias` of the token; less `presence` where the output has it, and `frequency` times as
+       often as the output has it;
+    3. tokens that the request's constraint does not allow are left out;
+    4. `temperature` 0 takes the likeliest (the first of equals) whatever follows; else logits are
+       divided by it;
+    5. the `top_k` likeliest are kept (0 or -1: all), of these the fewest that reach `top_p`
+       together, of these all with `min_p` times the likeliest's probability at least; one of them
+       at least;
+    6. one is drawn by a number in [0, 1) that `seed` and the token's position in its sequence
+       decide and nothing else.
+
+    `logprobs` None asks for none; else a token comes with its own log-probability and with that
+    many of the likeliest, all of them of the model's own logits, before step 1.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    seed: int = 0
+    repetition: float = 1.0
+    presence: float = 0.0
+    frequency: float = 0.0
+    bias: Mapping[int, float] = {}
+    logprobs: int | None = None
+
+
+class Constraint(Protocol):
+    """What a sequence may go on with. One object a sequence; an engine calls it from one thread."""
+
+    def allowed(self) -> NDArray[np.uint32]:
+        """A bit for each token [ceil(vocab / 32)], the first token lowest: may it come next?"""
+
+    def accept(self, token: int) -> bool:
+        """Go on by a token; whether anything may follow."""
+
+
+class Request(Frozen):
+    """A sequence to go on with: `tokens` is the prompt, `stop_ids` end it and are not told.
+
+    `deadline` is a reading of the engine's clock in seconds after which it ends.
+    """
+
+    id: str
+    tokens: Sequence[int]
+    max_tokens: int
+    stop_ids: Collection[int] = ()
+    sampling: Sampling = Sampling()
+    constraint: Constraint | None = None
+    deadline: float | None = None
+
+
+class Token(Frozen):
+    """A token of a request, with log-probabilities where they were asked for.
+
+    `top` are the likeliest tokens with theirs, most likely first.
+    """
+
+    request: str
+    token: int
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()
+
+
+class Finished(Frozen):
+    """The end of a request, told exactly once and last.
+
+    `cached` is how many of the prompt's tokens were not computed again; `message` says what went
+    wrong where `reason` is `error`.
+    """
+
+    request: str
+    reason: Reason
+    prompt: int
+    cached: int
+    made: int
+    message: str = ""
+
+
+Event = Token | Finished
+
+
+class Limits(Frozen):
+    """What an engine can take.
+
+    `context` tokens a sequence, prompt and answer together; token ids below `vocab`; `sequences`
+    at once and `queue` more that wait. `missing` are the fields of `Sampling` that the package has
+    no input for.
+    """
+
+    context: int
+    vocab: int
+    sequences: int
+    queue: int
+    missing: tuple[str, ...] = ()
+
+
+class Stats(Frozen):
+    """What an engine has done and holds, for metrics and pictures. Counters count from its start.
+
+    `batch` are the requests running now, each (id, tokens held, tokens made); `pages` of the pool
+    are free, held by running sequences, or kept for prefixes.
+    """
+
+    running: int
+    waiting: int
+    batch: tuple[tuple[str, int, int], ...]
+    pages_total: int
+    pages_held: int
+    pages_cached: int
+    steps: int
+    step_seconds: float
+    host_seconds: float
+    prompt_tokens: int
+    cached_tokens: int
+    made_tokens: int
+    finished: Mapping[Reason, int]
+    preempted: int
+    evicted: int
+    parked: int
+
+
+class Engine(Protocol):
+    """Whatever runs requests.
+
+    Safe to call from any thread. Events come from a thread of its own, a batch a step, through the
+    function it was made with.
+    """
+
+    @property
+    def limits(self) -> Limits:
+        """What it can take."""
+
+    def submit(self, request: Request) -> None:
+        """Take a request; its events follow.
+
+        Raises `CallerError`: the request asks for what cannot be, such as a longer context.
+        Raises `CapacityError`: as many wait as may. Nothing is told of a request that was refused.
+        """
+
+    def cancel(self, request: str) -> None:
+        """End a request at the next step; one that is over, or unknown, is left alone."""
+
+    def stats(self) -> Stats:
+        """What it has done and holds."""
+
+    def close(self, grace: float) -> None:
+        """Refuse what is new, give the rest `grace` seconds, cancel it, stop."""
