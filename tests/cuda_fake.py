@@ -175,6 +175,9 @@ class Driver:
     def copy_out(self, target, source, nbytes, stream):
         self._put(stream, lambda: ctypes.memmove(target, source, nbytes))
 
+    def copy(self, target, source, nbytes, stream):
+        self._put(stream, lambda: ctypes.memmove(target, source, nbytes))
+
     def stream(self):
         made = self._object("stream")
         self.queues[made] = []

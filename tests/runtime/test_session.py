@@ -235,3 +235,55 @@ def test_a_rising_input_must_not_fall():
 def test_unsigned_indices_are_compared_as_numbers():
     with pytest.raises(CallerError, match=f"element 0 is {2**63}: expected 0 to 9"):
         require_inside("i", np.array([2**63], np.uint64), Limits(0, 9))
+
+
+def test_an_input_is_written_part_by_part(session):
+    session.write("token", ints(*range(8)))
+    token = session.input("token")
+    token.values[2:4] = 90, 91
+    token.write(2, first=2)
+    assert session.region("token").view(np.int32).tolist() == [0, 1, 90, 91, 4, 5, 6, 7]
+
+
+def test_an_input_with_rows_takes_whole_ones(session):
+    pages = session.input("pages")
+    pages.values[:] = 3
+    pages.write(1)
+    assert session.region("pages").view(np.int32).tolist() == [3] * 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "first", "value", "message"),
+    [
+        (9, 0, 1, r"input `token` has 8 entries, \[0, 9\) are not inside"),
+        (1, -1, 1, r"\[-1, 0\) are not inside"),
+        (-1, 4, 1, r"\[4, 3\) are not inside"),
+        (2, 1, 97, "input `token` element 0 is 97: expected 0 to 96"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(session, rows, first, value, message):
+    before = session.region("token")
+    token = session.input("token")
+    token.values[:] = value
+    with pytest.raises(CallerError, match=message):
+        token.write(rows, first)
+    assert np.array_equal(session.region("token"), before)
+
+
+def test_only_inputs_are_written_part_by_part(session):
+    with pytest.raises(CallerError, match="buffer `next` is output"):
+        session.input("next")
+
+
+def test_bytes_of_a_state_are_copied_and_fetched(toy, cache):
+    with load(toy, cache=cache, threads=1) as session:
+        given = np.arange(1, 17, dtype=np.uint8)
+        session.fill("kv", 16, given)
+        session.copy("kv", 160, 16, 16)
+        assert np.array_equal(session.fetch("kv", 160, 16), given)
+        assert not session.fetch("kv", 176, 16).any()
+        for call in (lambda: session.copy("kv", 310, 0, 16), lambda: session.fetch("kv", 310, 16)):
+            with pytest.raises(CallerError, match="state `kv` has 320 bytes"):
+                call()
+        with pytest.raises(CallerError, match="no state `next`"):
+            session.copy("next", 0, 0, 1)

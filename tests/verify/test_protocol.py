@@ -490,6 +490,26 @@ def test_a_program_that_feeds_itself_is_a_chain_after_those_that_seed_it():
     assert chain.seeds == ("decode",)
 
 
+@pytest.mark.parametrize(
+    ("told", "sequences", "chains"),
+    [
+        ((), 1, ["on"]),
+        ((), 2, ["on"]),
+        (("decode", "on"), 2, ["on"]),
+        (("decode",), 2, []),
+        (("on",), 2, []),
+        (("on",), 1, ["on"]),
+    ],
+)
+def test_a_chain_goes_on_from_a_call_that_is_told_as_much(told, sequences, chains):
+    read = protocol(chained())
+    count = read.groups.name
+    assert count is not None
+    (shape,) = (s for s in read.shapes if s.program == "decode")
+    found = read.follow(shape, sequences, lambda program: [count] if program in told else [])
+    assert [chain.program for chain in found] == chains
+
+
 @pytest.mark.parametrize("name", ["ids", "loose"])
 def test_a_program_that_reads_an_input_of_each_call_is_no_chain(name):
     assert protocol(chained(reads=[name])).chains == ()

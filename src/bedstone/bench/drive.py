@@ -102,17 +102,10 @@ class Driver:
 
     def _programs(self, batch: int) -> tuple[Shape, Chain]:
         shape = self._protocol.step(batch)
-        for chain in self._protocol.chains:
-            if shape is not None and shape.program in chain.seeds and self._alike(shape, chain):
-                return shape, chain
-        raise CallerError(f"no program goes on by itself after a step of {batch} sequences")
-
-    def _alike(self, shape: Shape, chain: Chain) -> bool:
-        """Whether both are told how many sequences they step, or neither is."""
-        count = self._protocol.groups.name
-        return (count in self._session.reads(shape.program)) == (
-            count in self._session.reads(chain.program)
-        )
+        chains = () if shape is None else self._protocol.follow(shape, batch, self._session.reads)
+        if shape is None or not chains:
+            raise CallerError(f"no program goes on by itself after a step of {batch} sequences")
+        return shape, chains[0]
 
     def _leases(self, case: Case) -> list[Lease]:
         capacity = self._session.capacity

@@ -178,6 +178,9 @@ class Device(Protocol):
     def clear(self, address: int, nbytes: int, /) -> None:
         """Set `nbytes` bytes at `address` to zero, between the replays before and after."""
 
+    def copy(self, target: int, source: int, nbytes: int, /) -> None:
+        """Copy device memory, between the replays before and after; the two do not overlap."""
+
     def misfits(self, artifacts: Iterable[Artifact], /) -> Iterator[str]:
         """Why modules do not run here and what to do, judged from their bytes; loads nothing.
 

@@ -4,35 +4,32 @@ An executor is driven by one thread at a time; a second one waits. Nothing is pr
 checked against what the manifest declares for them before they are copied.
 """
 
-import math
 import threading
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.errors import CallerError, CapacityError, DeviceError
+from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.arrays import numpy_dtype
-from bedstone.runtime.device import Device, Memory, Pending, Tap
+from bedstone.runtime.device import Device, Memory, Pending
 from bedstone.runtime.domain import Limits, limits_of, require_inside
 from bedstone.runtime.lower import Region
-from bedstone.runtime.memory import (
-    BUFFER_ALIGN,
-    Capacity,
-    extents,
-    rounded_up,
-    upper_bounds,
+from bedstone.runtime.memory import Capacity, extents, upper_bounds
+from bedstone.runtime.ports import (
+    READ,
+    WRITTEN,
+    Input,
+    Port,
+    depends,
+    elements_of,
+    sinks_of,
 )
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
-from bedstone.spec.expr import reads
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
 from bedstone.verify.verified import Verified
-
-_WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
-_READ: tuple[BufferKind, ...] = ("output", "inout")
 
 
 class Loaded(Frozen):
@@ -43,17 +40,6 @@ class Loaded(Frozen):
     memory: Mapping[Region, Memory]
     programs: Mapping[str, LoadedProgram]
     capacity: Capacity
-
-
-class _Port(Frozen):
-    """A buffer a caller reads or writes; `limits` None where they depend on a call's vars."""
-
-    kind: BufferKind
-    memory: Memory
-    dtype: "np.dtype[np.generic]"
-    shape: tuple[int, ...]
-    domain: Domain | None
-    limits: Limits | None
 
 
 class Run:
@@ -93,7 +79,9 @@ class Executor:
         self._programs = loaded.programs
         self._upper = upper_bounds(self.manifest)
         self._ports = {
-            n: self._port(n) for n, b in self.manifest.buffers.items() if _is_port(b.kind)
+            n: self._port(n)
+            for n, b in self.manifest.buffers.items()
+            if b.kind in {*WRITTEN, *READ}
         }
         self._lock = threading.RLock()
         self._closed = False
@@ -139,8 +127,8 @@ class Executor:
         Raises `CallerError`: the buffer takes no input, the data is too long, of another element
         type or outside the domain, or a var is.
         """
-        port = self._named(buffer, _WRITTEN)
-        array = _elements(buffer, data, port)
+        port = self._named(buffer, WRITTEN)
+        array = elements_of(buffer, data, port)
         call_vars = self._call_vars(f"input `{buffer}`", vars)
         if port.domain is not None:
             limits = port.limits or self._limits(port.domain, {**self._upper, **call_vars})
@@ -149,9 +137,26 @@ class Executor:
             self._require_open()
             self._device.write(port.memory.address, array.view(np.uint8))
 
+    def input(self, buffer: str) -> Input:
+        """An input or inout buffer, to be written part by part with little said each time.
+
+        Every var that its domain depends on counts at its maximum.
+
+        Raises `CallerError`: the buffer takes no input.
+        """
+        port = self._named(buffer, WRITTEN)
+        limits = None if port.domain is None else self._limits(port.domain, self._upper)
+
+        def copy(offset: int, data: NDArray[np.uint8]) -> None:
+            with self._lock:
+                self._require_open()
+                self._device.write(port.memory.address + offset, data)
+
+        return Input(buffer, port, limits, copy)
+
     def read(self, buffer: str) -> NDArray[np.generic]:
         """A copy of an output or inout buffer, every var in its shape at the maximum."""
-        port = self._named(buffer, _READ)
+        port = self._named(buffer, READ)
         return self._bytes(port.memory).view(port.dtype).reshape(port.shape)
 
     def region(self, name: str) -> NDArray[np.uint8]:
@@ -175,6 +180,20 @@ class Executor:
         with self._lock:
             self._require_open()
             self._device.write(address, np.ascontiguousarray(data))
+
+    def copy(self, state: str, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes inside a state, after the runs asked for before and ahead of those after."""
+        to, at = self._span(state, target, nbytes), self._span(state, source, nbytes)
+        with self._lock:
+            self._require_open()
+            self._device.copy(to, at, nbytes)
+
+    def fetch(self, state: str, offset: int, nbytes: int) -> NDArray[np.uint8]:
+        """A copy of bytes of a state, after the runs asked for before."""
+        address = self._span(state, offset, nbytes)
+        with self._lock:
+            self._require_open()
+            return self._device.read(address, nbytes)
 
     def run(self, program: str, /, **vars: int) -> None:  # noqa: A002
         """Run a program once and wait for it.
@@ -216,7 +235,7 @@ class Executor:
         """
         if times < 1:
             raise CallerError(f"program `{program}`: `times` is {times}, expected 1 at least")
-        outputs, taps = _sinks([self._named(name, _READ) for name in collect], times)
+        outputs, taps = sinks_of([self._named(name, READ) for name in collect], times)
         with self._lock:
             self._require_open()
             capture = self._program(program).capture(vars)
@@ -288,7 +307,7 @@ class Executor:
             )
         return memory.address + offset
 
-    def _named(self, name: str, kinds: tuple[BufferKind, ...]) -> _Port:
+    def _named(self, name: str, kinds: tuple[BufferKind, ...]) -> Port:
         port = self._ports.get(name)
         if port is None or port.kind not in kinds:
             declared = self.manifest.buffers.get(name)
@@ -299,70 +318,17 @@ class Executor:
             )
         return port
 
-    def _port(self, name: str) -> _Port:
+    def _port(self, name: str) -> Port:
         buffer = self.manifest.buffers[name]
         domain = buffer.domain
-        return _Port(
+        return Port(
             kind=buffer.kind,
             memory=self._loaded.memory[Region("buffer", name)],
             dtype=numpy_dtype(buffer.dtype),
             shape=extents(buffer.shape, self._upper),
             domain=domain,
-            limits=None
-            if domain is None or _depends(domain)
-            else self._limits(domain, self._upper),
+            limits=None if domain is None or depends(domain) else self._limits(domain, self._upper),
         )
 
     def _limits(self, domain: Domain, env: Mapping[str, int]) -> Limits:
         return limits_of(domain, self.manifest, self.capacity, env)
-
-
-def _is_port(kind: BufferKind) -> bool:
-    return kind in _WRITTEN or kind in _READ
-
-
-def _sinks(
-    ports: Sequence[_Port], times: int
-) -> tuple[tuple[NDArray[np.generic], ...], tuple[Tap, ...]]:
-    """An array [times, ...] for each port, all in one piece of memory, and the taps into it."""
-    if not ports:
-        return (), ()
-    ends = [*accumulate(rounded_up(times * port.memory.nbytes, BUFFER_ALIGN) for port in ports)]
-    try:
-        held = np.zeros(ends[-1], np.uint8)
-    except (MemoryError, ValueError, OverflowError) as error:
-        each = sum(port.memory.nbytes for port in ports)
-        raise CapacityError(f"the host has no memory for {times} times {each} bytes") from error
-    base = held.ctypes.data
-    outputs: list[NDArray[np.generic]] = []
-    taps: list[Tap] = []
-    for port, start in zip(ports, [0, *ends[:-1]], strict=True):
-        nbytes = port.memory.nbytes
-        data = held[start : start + times * nbytes]
-        outputs.append(data.view(port.dtype).reshape(times, *port.shape))
-        taps.append(Tap(port.memory.address, base + start, nbytes))
-    return tuple(outputs), tuple(taps)
-
-
-def _depends(domain: Domain) -> bool:
-    """Whether the domain's bounds read vars."""
-    bounds = (b for b in (domain.min, domain.max) if b is not None and not isinstance(b, float))
-    return any(reads(bound) for bound in bounds)
-
-
-def _elements(buffer: str, data: NDArray[np.generic] | bytes, port: _Port) -> NDArray[np.generic]:
-    """The data as elements [n] of the buffer's type.
-
-    Raises `CallerError`: it is of another type or longer than the buffer.
-    """
-    if not isinstance(data, np.ndarray):
-        if len(data) % port.dtype.itemsize:
-            raise CallerError(f"{len(data)} bytes are no whole {port.dtype} elements of `{buffer}`")
-        data = np.frombuffer(data, port.dtype)
-    if data.dtype != port.dtype:
-        raise CallerError(f"buffer `{buffer}` takes {port.dtype}, got {data.dtype}")
-    if data.size > math.prod(port.shape):
-        raise CallerError(
-            f"buffer `{buffer}` holds {math.prod(port.shape)} elements, got {data.size}"
-        )
-    return np.ascontiguousarray(data).reshape(-1)

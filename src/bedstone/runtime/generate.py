@@ -140,7 +140,7 @@ class Generator:
         for buffer, values in call_inputs(self._roles[shape.program], feed):
             self._session.write(buffer, values)
         self._run(shape, 1, len(tokens))
-        self._chain = next((c for c in self._protocol.chains if shape.program in c.seeds), None)
+        self._chain = next(iter(self._protocol.follow(shape, 1, self._session.reads)), None)
 
     def _advance(self, most: int) -> list[int]:
         """Take up to `most` steps, one at least."""

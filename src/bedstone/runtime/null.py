@@ -87,6 +87,11 @@ class NullDevice:
         """Check that the target was allocated."""
         self._require(address, nbytes)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Check that both were allocated."""
+        self._require(target, nbytes)
+        self._require(source, nbytes)
+
     def misfits(self, _artifacts: Iterable[Artifact]) -> Iterator[str]:
         """Every module fits: none is run."""
         return iter(())

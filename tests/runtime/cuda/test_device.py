@@ -207,6 +207,17 @@ def test_graphs_are_kept_for_the_latest_assignments(driver, tmp_path, monkeypatc
     assert driver.leaks() == set()
 
 
+def test_a_state_is_copied_in_the_order_of_the_steps(session):
+    """A page copied behind a prompt: the copy has the prompt's, and what follows may differ."""
+    generator = Generator(session, [1, 0, 2, 3, 4, 5, 6, 7, 8, 9])
+    generator.prefill(PROMPT)
+    page = PAGE * 8
+    session.copy("kv", 9 * page, page, page)
+    session.clear("kv", page, page)
+    assert session.fetch("kv", 9 * page, page).view(np.int64).tolist() == PROMPT[:PAGE]
+    assert not session.fetch("kv", page, page).any()
+
+
 def test_threads_take_turns(session):
     generator = Generator(session)
     first = generator.prefill(PROMPT)

@@ -174,11 +174,9 @@ class _Planner:
 
     def _follow(self, seed: Shape, count: int) -> tuple[Chain, ...]:
         """The chains that go on from a step of so many sequences."""
-        return tuple(
-            chain
-            for chain in self._protocol.chains
-            if seed.program in chain.seeds and (count == 1 or chain.program in self._limits.many)
-        )
+        told = [name] if (name := self._protocol.groups.name) else []
+        many = self._limits.many
+        return self._protocol.follow(seed, count, lambda program: told if program in many else [])
 
     def _chain(self, chain: Chain, sequences: Sequence[_Sequence]) -> Iterator[Turn]:
         if all(s.length < s.stay.end for s in sequences):

@@ -97,6 +97,10 @@ class CpuDevice:
         """Set `nbytes` bytes at `address` to zero."""
         ctypes.memset(address, 0, nbytes)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy `nbytes` bytes."""
+        ctypes.memmove(target, source, nbytes)
+
     def misfits(self, artifacts: Iterable[Artifact]) -> Iterator[str]:
         """Modules compiled for features that this machine lacks."""
         for each in artifacts:

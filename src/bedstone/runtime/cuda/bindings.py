@@ -165,6 +165,10 @@ class CudaDriver:
         """Copy to the host."""
         self._call("cuMemcpyDtoHAsync", target, source, nbytes, stream)
 
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy device memory."""
+        self._call("cuMemcpyDtoDAsync", target, source, nbytes, stream)
+
     def stream(self) -> int:
         """A stream of its own."""
         flag = self._api.CUstream_flags.CU_STREAM_NON_BLOCKING

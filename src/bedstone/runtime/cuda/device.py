@@ -131,6 +131,12 @@ class CudaDevice:
             self._driver.enter()
             self._driver.zero(address, nbytes, self._stream)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy device memory, in the order of the stream."""
+        if nbytes:
+            self._driver.enter()
+            self._driver.copy(target, source, nbytes, self._stream)
+
     # --- code ---
 
     def misfits(self, artifacts: Iterable[Artifact]) -> Iterator[str]:

@@ -147,6 +147,9 @@ class Driver(Protocol):
     def copy_out(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy to the host."""
 
+    def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
+        """Copy device memory."""
+
     def stream(self) -> int:
         """A stream that does not wait for the legacy one."""
 

@@ -4,6 +4,7 @@ The loop learns no model and no name: it acts on fills, batches and axes. `proto
 a verified manifest.
 """
 
+from collections.abc import Callable, Collection
 from math import lcm
 
 from bedstone.errors import CallerError, ManifestError
@@ -82,6 +83,25 @@ class Protocol(Frozen):
         """The program that takes one row of each of `groups` sequences."""
         return self.choose(groups, 1)
 
+    def follow(
+        self, shape: Shape, sequences: int, reads: Callable[[str], Collection[str]]
+    ) -> tuple[Chain, ...]:
+        """The chains that may go on from a call of so many sequences, the most alike first.
+
+        `reads` says which vars a program reads. A chain that is told how many sequences it steps
+        goes on from a call that was told; one that is not, from one that was not. After a call of
+        one sequence either may.
+        """
+        count = self.groups.name
+        told = count in reads(shape.program)
+        found = [
+            (told != (count in reads(chain.program)), chain)
+            for chain in self.chains
+            if shape.program in chain.seeds
+        ]
+        fitting = sorted((pair for pair in found if sequences == 1 or not pair[0]), key=_unlike)
+        return tuple(chain for _, chain in fitting)
+
     @property
     def context(self) -> AxisVar | None:
         """The var that bounds every context, where some program declares one."""
@@ -122,6 +142,10 @@ class Protocol(Frozen):
             if var is not None and not 1 <= value <= var.max:
                 raise CallerError(f"`{var.name or axis}` is {value}, expected 1 to {var.max}")
         return {var.name: value for _, var, value in counted if var and var.name}
+
+
+def _unlike(pair: tuple[bool, Chain]) -> bool:
+    return pair[0]
 
 
 def check_protocol(verified: Verified, *, sampled: bool = True) -> list[Fault]:

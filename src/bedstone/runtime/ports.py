@@ -1,0 +1,118 @@
+"""The buffers a caller writes and reads: what each takes, and where it goes."""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.errors import CallerError, CapacityError
+from bedstone.runtime.device import Memory, Tap
+from bedstone.runtime.domain import Limits, require_inside
+from bedstone.runtime.memory import BUFFER_ALIGN, rounded_up
+from bedstone.spec.expr import reads
+from bedstone.spec.frozen import Frozen
+from bedstone.spec.manifest import BufferKind, Domain
+
+WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
+READ: tuple[BufferKind, ...] = ("output", "inout")
+
+
+class Port(Frozen):
+    """A buffer a caller reads or writes; `limits` None where they depend on a call's vars."""
+
+    kind: BufferKind
+    memory: Memory
+    dtype: "np.dtype[np.generic]"
+    shape: tuple[int, ...]
+    domain: Domain | None
+    limits: Limits | None
+
+
+class Input:
+    """An input written part by part, again and again.
+
+    `values` is the caller's, to be filled in before a `write`. What the buffer is was checked when
+    this was made; what goes into it is checked each time.
+    """
+
+    __slots__ = ("_bytes", "_copy", "_flat", "_limits", "_name", "_row", "values")
+
+    def __init__(
+        self,
+        name: str,
+        port: Port,
+        limits: Limits | None,
+        copy: Callable[[int, NDArray[np.uint8]], None],
+    ) -> None:
+        self.values = np.zeros(port.shape, port.dtype)
+        self._name = name
+        self._limits = limits
+        self._copy = copy
+        self._row = math.prod(port.shape[1:])
+        self._flat = self.values.reshape(-1)
+        self._bytes = self._flat.view(np.uint8)
+
+    def write(self, rows: int, first: int = 0) -> None:
+        """Copy `rows` entries of the first dimension, from `first` on, to where the device has it.
+
+        Raises `CallerError`: there are not as many, or a value is outside the domain.
+        """
+        start, stop = first * self._row, (first + rows) * self._row
+        if not 0 <= start <= stop <= self._flat.size:
+            raise CallerError(
+                f"input `{self._name}` has {len(self.values)} entries, [{first}, {first + rows}) "
+                "are not inside"
+            )
+        if self._limits is not None:
+            require_inside(self._name, self._flat[start:stop], self._limits)
+        size = self._flat.itemsize
+        self._copy(start * size, self._bytes[start * size : stop * size])
+
+
+def sinks_of(
+    ports: Sequence[Port], times: int
+) -> tuple[tuple[NDArray[np.generic], ...], tuple[Tap, ...]]:
+    """An array [times, ...] for each port, all in one piece of memory, and the taps into it."""
+    if not ports:
+        return (), ()
+    ends = [*accumulate(rounded_up(times * port.memory.nbytes, BUFFER_ALIGN) for port in ports)]
+    try:
+        held = np.zeros(ends[-1], np.uint8)
+    except (MemoryError, ValueError, OverflowError) as error:
+        each = sum(port.memory.nbytes for port in ports)
+        raise CapacityError(f"the host has no memory for {times} times {each} bytes") from error
+    base = held.ctypes.data
+    outputs: list[NDArray[np.generic]] = []
+    taps: list[Tap] = []
+    for port, start in zip(ports, [0, *ends[:-1]], strict=True):
+        nbytes = port.memory.nbytes
+        data = held[start : start + times * nbytes]
+        outputs.append(data.view(port.dtype).reshape(times, *port.shape))
+        taps.append(Tap(port.memory.address, base + start, nbytes))
+    return tuple(outputs), tuple(taps)
+
+
+def depends(domain: Domain) -> bool:
+    """Whether the domain's bounds read vars."""
+    bounds = (b for b in (domain.min, domain.max) if b is not None and not isinstance(b, float))
+    return any(reads(bound) for bound in bounds)
+
+
+def elements_of(buffer: str, data: NDArray[np.generic] | bytes, port: Port) -> NDArray[np.generic]:
+    """The data as elements [n] of the buffer's type.
+
+    Raises `CallerError`: it is of another type or longer than the buffer.
+    """
+    if not isinstance(data, np.ndarray):
+        if len(data) % port.dtype.itemsize:
+            raise CallerError(f"{len(data)} bytes are no whole {port.dtype} elements of `{buffer}`")
+        data = np.frombuffer(data, port.dtype)
+    if data.dtype != port.dtype:
+        raise CallerError(f"buffer `{buffer}` takes {port.dtype}, got {data.dtype}")
+    if data.size > math.prod(port.shape):
+        raise CallerError(
+            f"buffer `{buffer}` holds {math.prod(port.shape)} elements, got {data.size}"
+        )
+    return np.ascontiguousarray(data).reshape(-1)
