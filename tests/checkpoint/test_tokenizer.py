@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tokenizers
@@ -14,7 +15,7 @@ from transformers.integrations.gguf.gguf_tokenizer_mapping import GGUF_PRE_TOKEN
 from bedstone.checkpoint.gguf_tokenizer import WORD_RULES, merges_by_score
 from bedstone.checkpoint.pieces import BYTE_OF, parse_decoder
 from bedstone.checkpoint.reference import open_checkpoint, resolve
-from bedstone.checkpoint.tokenizer import Detokenizer, Tokenizer
+from bedstone.checkpoint.tokenizer import LONG, Detokenizer, Tokenizer
 from bedstone.errors import CallerError, WeightError
 from checkpoint_files import GGUF_FIELDS, LLAMA, write_directory, write_gguf
 
@@ -64,6 +65,22 @@ def test_smollm2_encodes_as_transformers_does(smollm2, text):
     assert ids == theirs().encode(text).ids
     assert smollm2.decode(ids) == theirs().decode(ids, skip_special_tokens=True)
     assert smollm2.decode(ids, special=True) == text
+
+
+def test_threads_read_special_tokens_or_take_them_for_text_at_once(smollm2):
+    text = "<|im_start|>user, " * 400
+
+    def encode(special):
+        return len(text) > LONG, smollm2.encode(text, special=special).count(1)
+
+    with ThreadPoolExecutor(4) as threads:
+        counts = list(threads.map(encode, [True, False] * 8))
+    assert counts == [(True, 400), (True, 0)] * 8
+
+
+def test_a_special_token_is_told_where_it_is_to_be_kept(smollm2):
+    assert Detokenizer(smollm2, keep={2}).add([1, 2]) == "<|im_end|>"
+    assert Detokenizer(smollm2).add([1, 2]) == ""
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ so that a stream of ids gives the same text wherever it is cut and never half a 
 """
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -18,6 +18,9 @@ from bedstone.errors import BedstoneError, CallerError, WeightError
 
 ID_LIMIT = 1 << 24
 """Ids stay below this: the library walks from 0 to the highest one when it writes a tokenizer."""
+
+LONG = 2048
+"""A text of more characters is encoded without the interpreter's lock, which costs a little."""
 
 
 class Tokenizer:
@@ -32,7 +35,6 @@ class Tokenizer:
         self.bos = bos
         self.eos = eos
         self._backend = backend
-        self._lock = Lock()
         # What a file says of these is about training; a prompt is taken whole and as it is.
         backend.no_truncation()
         backend.no_padding()
@@ -40,6 +42,8 @@ class Tokenizer:
         self._kind = parse_decoder(state)
         self._added = backend.get_added_tokens_decoder()
         self._pieces: dict[int, bytes] = {}
+        self._modes: dict[bool, Backend] = {}
+        self._lock = Lock()
 
     @property
     def size(self) -> int:
@@ -64,9 +68,11 @@ class Tokenizer:
             text.encode()
         except UnicodeEncodeError as error:
             raise CallerError("the text holds a lone surrogate: expected valid Unicode") from error
-        with self._lock, library_faults("the tokenizer cannot encode the text"):
-            self._backend.encode_special_tokens = not special
-            return self._backend.encode(text, add_special_tokens=whole).ids
+        with library_faults("the tokenizer cannot encode the text"):
+            backend = self._mode(special=special)
+            if len(text) > LONG:
+                return backend.encode_batch_fast([text], add_special_tokens=whole)[0].ids
+            return backend.encode(text, add_special_tokens=whole).ids
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
         """The text of `ids`; special tokens are left out unless `special`."""
@@ -103,6 +109,19 @@ class Tokenizer:
             raise WeightError(f"a token has id {highest}, expected less than {ID_LIMIT}")
         return self._backend.to_str()
 
+    def _mode(self, *, special: bool) -> Backend:
+        """The backend that reads special tokens, or that takes them for text.
+
+        Each is set once, so that threads may share it; only who asks for both pays for a second.
+        """
+        with self._lock:
+            if special not in self._modes:
+                first = not self._modes
+                backend = self._backend if first else Backend.from_str(self.to_json())
+                backend.encode_special_tokens = not special
+                self._modes[special] = backend
+            return self._modes[special]
+
     def _read_piece(self, token_id: int) -> bytes:
         token = self.token(token_id)
         if token is None:
@@ -114,12 +133,16 @@ class Detokenizer:
     """A stream of ids to a stream of text: whole characters, as soon as they are whole.
 
     Bytes that are no UTF-8 become U+FFFD. The texts of `add` and the closing `finish`, joined,
-    do not depend on how the ids were dealt out.
+    do not depend on how the ids were dealt out. Special tokens are left out unless `special`, or
+    the token is one to `keep`.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, special: bool = False) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, *, special: bool = False, keep: Collection[int] = ()
+    ) -> None:
         self._tokenizer = tokenizer
         self._special = special
+        self._keep = keep
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._at_start = tokenizer.strips_first_space
 
@@ -128,7 +151,7 @@ class Detokenizer:
         pieces = [
             self._tokenizer.piece(token_id)
             for token_id in ids
-            if self._special or not self._tokenizer.is_special(token_id)
+            if self._special or token_id in self._keep or not self._tokenizer.is_special(token_id)
         ]
         return self._begun(self._decoder.decode(b"".join(pieces)))
 
