@@ -1,1 +1,34 @@
 """What each sequence holds of the states: pure accounting that returns the copies to make."""
+
+from bedstone.pool.checkpoint import Checkpoint
+from bedstone.pool.copies import Copies, Moves, PageCopy, PageMove, SlotCopy, SlotMove, merge
+from bedstone.pool.denial import Busy, Denial, ExceedsPool, ExceedsRow, HostFull
+from bedstone.pool.geometry import Geometry
+from bedstone.pool.host import HostRoom
+from bedstone.pool.lease import Lease
+from bedstone.pool.parked import Parked, Waking
+from bedstone.pool.pool import Pool
+from bedstone.pool.stock import Tally
+
+__all__ = [
+    "Busy",
+    "Checkpoint",
+    "Copies",
+    "Denial",
+    "ExceedsPool",
+    "ExceedsRow",
+    "Geometry",
+    "HostFull",
+    "HostRoom",
+    "Lease",
+    "Moves",
+    "PageCopy",
+    "PageMove",
+    "Parked",
+    "Pool",
+    "SlotCopy",
+    "SlotMove",
+    "Tally",
+    "Waking",
+    "merge",
+]

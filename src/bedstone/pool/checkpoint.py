@@ -1,0 +1,58 @@
+"""The frozen state of a sequence at one exact length."""
+
+from bedstone.errors import CallerError
+from bedstone.pool.copies import Copies
+from bedstone.pool.geometry import Geometry
+from bedstone.pool.store import Held, Piece, Store
+
+
+class Checkpoint(Held):
+    """`length` tokens of a sequence, which nothing writes any more.
+
+    `copies` are to be made before the next step; then it is what it says.
+    """
+
+    __slots__ = ("_piece", "copies", "length")
+
+    def __init__(self, store: Store, piece: Piece, length: int, copies: Copies) -> None:
+        super().__init__(store)
+        self._piece = piece
+        self.length = length
+        self.copies = copies
+
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """Its pages; the last may be part filled."""
+        self._require_open()
+        return self._piece.pages
+
+    @property
+    def slot(self) -> int:
+        """Its slot, 0 where there is none."""
+        self._require_open()
+        return self._piece.slot
+
+    @property
+    def piece(self) -> Piece:
+        """Its pages and its slot."""
+        self._require_open()
+        return self._piece
+
+    def resign(self) -> Piece:
+        """Its pages and its slot, which whoever calls holds from now on."""
+        self._require_open()
+        self._open = False
+        return self._piece
+
+    def _give_back(self) -> None:
+        self._store.drop(self._piece, leased=False)
+
+
+def require_reusable(geometry: Geometry, length: int, held: int) -> None:
+    """Raise unless state held at `held` tokens can be gone on with from `length`.
+
+    Raises `CallerError`: it is not the exact length, nor one of whole pages where that will do.
+    """
+    if not geometry.reusable(length, held):
+        others = "" if geometry.per_sequence else f", or fewer in whole pages of {geometry.unit}"
+        raise CallerError(f"{length} tokens of a state of {held}: expected {held}{others}")

@@ -1,0 +1,81 @@
+"""A pool: everything a server leases of the states it has reserved."""
+
+from bedstone.pool import lease as leases
+from bedstone.pool import parked as tier
+from bedstone.pool.checkpoint import Checkpoint
+from bedstone.pool.denial import Busy, Denial, HostFull
+from bedstone.pool.geometry import Geometry
+from bedstone.pool.host import Host, HostRoom
+from bedstone.pool.lease import Lease
+from bedstone.pool.parked import Parked, Waking
+from bedstone.pool.stock import Tally
+from bedstone.pool.store import Store
+
+
+class Pool:
+    """Pages, slots and, with `room`, a tier on the host.
+
+    Single-threaded accounts: nothing here moves data. Whatever is given out is closed by whoever
+    holds it; the copies and moves that come with it are made in the order they are returned.
+    """
+
+    def __init__(self, geometry: Geometry, room: HostRoom | None = None) -> None:
+        self.geometry = geometry
+        self._host = Host(room) if room else None
+        self._store = Store(geometry, self._host)
+
+    @property
+    def pages(self) -> Tally:
+        """How many pages are free, held and kept."""
+        return self._store.pages.tally
+
+    @property
+    def slots(self) -> Tally:
+        """How many slots are free, held and kept, the null line not among them."""
+        return self._store.slots.tally
+
+    @property
+    def host_free(self) -> int:
+        """Free bytes of the host tier."""
+        return self._host.free if self._host else 0
+
+    def lease(
+        self, tokens: int, prefix: Checkpoint | None = None, length: int | None = None
+    ) -> Lease | Denial:
+        """Room for `tokens` tokens in all, and a slot: all of it or a denial.
+
+        It goes on from `length` tokens of `prefix`, by default all of them: its whole pages are
+        shared, the part filled one and the slot are copied (`Lease.copies`).
+
+        Raises `CallerError`: the prefix has no state of that length, or is longer.
+        """
+        if prefix is not None:
+            return leases.restore(self._store, prefix, tokens, length)
+        if denial := self._store.never(tokens):
+            return denial
+        slots = int(self.geometry.per_sequence)
+        taken = self._store.take(self.geometry.pages_for(tokens), slots, leased=True)
+        return taken if isinstance(taken, Busy) else Lease(self._store, taken)
+
+    def resume(self, checkpoint: Checkpoint, tokens: int) -> Lease | Denial:
+        """A lease of `tokens` tokens in all that a checkpoint becomes, without a copy.
+
+        A denial leaves the checkpoint as it is.
+
+        Raises `CallerError`: the checkpoint is longer.
+        """
+        return leases.resume(self._store, checkpoint, tokens)
+
+    def park(self, checkpoint: Checkpoint) -> Parked | HostFull:
+        """The checkpoint on the host as well, once `Parked.moves` are made.
+
+        Its pages are free when it is closed, which is for then.
+        """
+        return tier.park(self._store, checkpoint)
+
+    def wake(self, parked: Parked, length: int | None = None) -> Waking | Denial:
+        """The first `length` tokens of what is parked, by default all, on their way back.
+
+        Raises `CallerError`: it has no state of that length.
+        """
+        return tier.wake(self._store, parked, length)
