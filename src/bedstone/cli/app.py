@@ -31,18 +31,28 @@ COMMANDS = {
 }
 """Each subcommand and the module whose function `command` it is, in the order of the help.
 
-A module with a table `COMMANDS` of its own is a group of further ones.
+A module with a table `COMMANDS` of its own is a group of further ones; where it has a `command` as
+well, that is what the group does unless a row is named first.
 """
 
+_OWN = ""
+"""The name of a group's own command, which nobody types."""
 
-def _group(commands: Mapping[str, str]) -> type[TyperGroup]:
+
+def _group(commands: Mapping[str, str], own: ModuleType | None = None) -> type[TyperGroup]:
     """A group whose commands are the rows of a table, loaded when they are named."""
 
     class Commands(TyperGroup):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
+            named = own is None or (args and args[0] in commands)
+            return super().parse_args(ctx, args if named else [_OWN, *args])
+
         def list_commands(self, _ctx: Any) -> list[str]:  # noqa: ANN401  (click's type moves between releases)
             return list(commands)
 
         def get_command(self, _ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+            if own is not None and cmd_name == _OWN:
+                return _single(cmd_name, own)
             if cmd_name not in commands:
                 return None
             return _command(cmd_name, import_module(commands[cmd_name]))
@@ -53,9 +63,15 @@ def _group(commands: Mapping[str, str]) -> type[TyperGroup]:
 def _command(name: str, module: ModuleType) -> Any:  # noqa: ANN401
     """A module's function `command`, or the group of its own table."""
     if hasattr(module, "COMMANDS"):
-        group = typer.Typer(name=name, cls=_group(module.COMMANDS), **_GROUP)
+        own = module if hasattr(module, "command") else None
+        group = typer.Typer(name=name, cls=_group(module.COMMANDS, own), **_GROUP)
         group.callback(help=module.__doc__)(_nothing)
         return typer.main.get_command(group)
+    return _single(name, module)
+
+
+def _single(name: str, module: ModuleType) -> Any:  # noqa: ANN401
+    """A module's function `command`."""
     single = typer.Typer(add_completion=False)
     single.command(name)(guarded(module.command))
     return typer.main.get_command(single)

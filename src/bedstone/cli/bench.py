@@ -11,6 +11,7 @@ from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import Device, DeviceOption, Numerics, NumericsOption, TargetOption
 from bedstone.cli.plan_options import ConfigOption, FormatOption
 from bedstone.cli.progress import Stages
+from bedstone.cli.written import write_file
 from bedstone.errors import CallerError
 from bedstone.spec.dtype import FormatName
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from bedstone.bench.machine import DeviceName
     from bedstone.build.request import Options, Package
     from bedstone.checkpoint.checkpoint import Checkpoint
+
+COMMANDS = {"serve": "bedstone.cli.bench_serve"}
+"""What is timed otherwise than a package by itself."""
 
 TimedArgument = Annotated[
     str | None,
@@ -53,7 +57,10 @@ def command(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Time steps and prompts of a package; of a checkpoint or a config, of what it compiles to."""
+    """Time steps and prompts of a package; of a checkpoint or a config, of what it compiles to.
+
+    `bedstone bench serve` times servers under load.
+    """
     from bedstone.bench.cases import Grid, parse_sizes
     from bedstone.bench.roofline import draw_roofline
     from bedstone.bench.run import Wish, bench
@@ -76,7 +83,7 @@ def command(
         wish = Wish(grid, runner, repeats, cache_directory(), threads)
         record = bench(packages, wish, stages.step)
     if plot is not None:
-        _write(plot, draw_roofline(record))
+        write_file(plot, draw_roofline(record))
     if as_json:
         print_json(record.json())
     else:
@@ -117,10 +124,3 @@ def _opened(reference: str) -> "Checkpoint":
     from bedstone.checkpoint.reference import open_checkpoint
 
     return open_drawn(reference) if reference.startswith(PREFIX) else open_checkpoint(reference)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CallerError(f"`{path}` cannot be written: {error.strerror or error}") from error

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bedstone.cli.document import JsonOption, print_json
@@ -26,6 +25,7 @@ from bedstone.cli.plan_options import (
     PlannedArgument,
     UnfusedOption,
 )
+from bedstone.cli.written import write_file
 from bedstone.errors import CallerError
 from bedstone.spec.dtype import FormatName
 
@@ -72,7 +72,9 @@ def command(
         picks = read_picks(traces, shape, target)
         found = survey(shape, choices, machine)
     if html is not None:
-        _write(html, found)
+        from bedstone.build.page.emit import emit_page
+
+        write_file(html, emit_page(found))
     if as_json:
         picked = {} if picks is None else {"picked": picked_json(_launches(found), picks)}
         print_json({**found.json(), **picked})
@@ -116,12 +118,3 @@ def _rate(option: str, given: float | None, unit: float) -> float | None:
     if given is not None and not 0 < given < float("inf"):
         raise CallerError(f"`{option}` is {given}, expected a number above 0")
     return None if given is None else given * unit
-
-
-def _write(path: Path, found: "Survey") -> None:
-    from bedstone.build.page.emit import emit_page
-
-    try:
-        path.write_text(emit_page(found), encoding="utf-8")
-    except OSError as error:
-        raise CallerError(f"`{path}` cannot be written: {error.strerror or error}") from error

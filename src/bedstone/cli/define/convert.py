@@ -8,6 +8,7 @@ import typer
 
 from bedstone.cli.define.options import RepairOption, ReplaceOption, read_documents
 from bedstone.cli.table import counted
+from bedstone.cli.written import write_file
 from bedstone.errors import CallerError
 from bedstone.spec.definition import Definition
 from bedstone.spec.dialect import Dialect, Emission
@@ -95,7 +96,4 @@ def _write(out: Path | None, text: str) -> None:
     if out is None:
         print(text, end="")
         return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error
+    write_file(out, text)

@@ -9,7 +9,7 @@ import typer
 from bedstone.cli.define.options import SetArgument
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.table import columns
-from bedstone.errors import CallerError
+from bedstone.cli.written import write_file
 
 if TYPE_CHECKING:
     from bedstone.prove.rank import Standing
@@ -43,7 +43,7 @@ def command(
     if html is not None:
         from bedstone.prove.page import emit_page
 
-        _write(html, emit_page(traces))
+        write_file(html, emit_page(traces))
     if as_json:
         print_json({"standings": [asdict(standing) for standing in standings]})
     else:
@@ -67,10 +67,3 @@ def _row(standing: "Standing") -> tuple[str, ...]:
         str(standing.wins),
         ", ".join(remarks),
     )
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CallerError(f"`{path}` cannot be written: {error.strerror or error}") from error

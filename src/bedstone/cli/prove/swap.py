@@ -14,6 +14,7 @@ import typer
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.prove.parts import read_parts
+from bedstone.cli.written import write_file
 from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
@@ -71,11 +72,12 @@ def command(
     if find:
         _add_bisection(kept, (a, mine), (b, theirs), proof, settings)
     if out is not None:
-        _write(out, json.dumps(kept, indent=1))
+        write_file(out, json.dumps(kept, indent=1) + "\n")
     if html is not None:
         from bedstone.prove.swap.page import emit_page
 
-        _write(html, emit_page(proof, settings.bounds, kept["lines"], (str(a), str(b))))
+        page = emit_page(proof, settings.bounds, kept["lines"], (str(a), str(b)))
+        write_file(html, page + "\n")
     if as_json:
         print_json(kept)
     else:
@@ -125,10 +127,3 @@ def _add_bisection(
 
 def _stage(name: str) -> None:
     print(f"prove: {name}", file=sys.stderr)
-
-
-def _write(out: Path, text: str) -> None:
-    try:
-        out.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error

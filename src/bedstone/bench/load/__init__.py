@@ -1,0 +1,1 @@
+"""Load on an OpenAI-compatible server: what is asked, and when its answers came."""

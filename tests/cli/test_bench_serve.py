@@ -1,0 +1,72 @@
+"""`bedstone bench serve`."""
+
+import json
+
+import pytest
+
+from command_line import bedstone
+from fake_server import Script, serving
+
+FEW = ("--requests", 4, "--clients", 2, "--words", 3, "--tokens", 6)
+
+
+def test_two_servers_are_loaded_in_turns_and_compared():
+    fast, slow = Script(pieces=3), Script(pieces=3, delay=0.02)
+    with serving(fast) as one, serving(slow) as two:
+        done = bedstone("bench", "serve", one, two, *FEW, "--rounds", 2, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert [server["requests"] for server in found["servers"]] == [8, 8]
+    assert [len(server["rates"]) for server in found["servers"]] == [2, 2]
+    assert found["first_over_others"][0]["median"] > 1
+    assert found["servers"][1]["first"]["p50"] >= 0.02
+    assert [ask["prompt"] for ask in fast.asked] != [ask["prompt"] for ask in fast.asked[4:]]
+    asked = [sorted(ask["prompt"] for ask in script.asked) for script in (fast, slow)]
+    assert asked[0] == asked[1]
+
+
+def test_the_text_names_each_measure(tmp_path):
+    plot = tmp_path / "waits.svg"
+    with serving(Script()) as url:
+        done = bedstone("bench", "serve", url, *FEW, "--plot", plot)
+    assert done.code == 0, done.err
+    for said in ("first token", "a further token", "between pieces", "whole answer", "tok/s"):
+        assert said in done.out
+    assert plot.read_text().startswith("<svg")
+
+
+def test_a_refused_answer_ends_it_with_1():
+    with serving(Script(status=503)) as url:
+        done = bedstone("bench", "serve", url, *FEW)
+    assert done.code == 1
+    assert "4 times: status 503" in done.out
+
+
+def test_a_key_is_read_from_its_file(tmp_path):
+    script = Script()
+    (tmp_path / "key").write_text("s3cret\n")
+    with serving(script) as url:
+        done = bedstone("bench", "serve", url, *FEW, "--api-key-file", tmp_path / "key")
+    assert done.code == 0, done.err
+    assert script.keys == ["Bearer s3cret"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--words", "9-1"), "`--words` is `9-1`"),
+        (("--rate", "0"), "`--rate` is 0.0"),
+        (("--rate", "nan"), "`--rate` is nan"),
+        ((), "lists no models"),
+    ],
+)
+def test_what_cannot_be_is_told(options, said):
+    done = bedstone("bench", "serve", "http://127.0.0.1:1", *options)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_bench_without_a_server_is_as_before():
+    done = bedstone("bench")
+    assert done.code == 2
+    assert "one model is timed" in done.err
