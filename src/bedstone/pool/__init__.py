@@ -1,13 +1,23 @@
 """What each sequence holds of the states: pure accounting that returns the copies to make."""
 
 from bedstone.pool.checkpoint import Checkpoint
-from bedstone.pool.copies import Copies, Moves, PageCopy, PageMove, SlotCopy, SlotMove, merge
+from bedstone.pool.copies import (
+    Copies,
+    Moves,
+    PageCopy,
+    PageMove,
+    SlotClear,
+    SlotCopy,
+    SlotMove,
+    merge,
+)
 from bedstone.pool.denial import Busy, Denial, ExceedsPool, ExceedsRow, HostFull
 from bedstone.pool.geometry import Geometry
 from bedstone.pool.host import HostRoom
 from bedstone.pool.lease import Lease
 from bedstone.pool.parked import Parked, Waking
 from bedstone.pool.pool import Pool
+from bedstone.pool.prefix import Evicted, Hit, PrefixTree
 from bedstone.pool.stock import Tally
 
 __all__ = [
@@ -15,9 +25,11 @@ __all__ = [
     "Checkpoint",
     "Copies",
     "Denial",
+    "Evicted",
     "ExceedsPool",
     "ExceedsRow",
     "Geometry",
+    "Hit",
     "HostFull",
     "HostRoom",
     "Lease",
@@ -26,6 +38,8 @@ __all__ = [
     "PageMove",
     "Parked",
     "Pool",
+    "PrefixTree",
+    "SlotClear",
     "SlotCopy",
     "SlotMove",
     "Tally",

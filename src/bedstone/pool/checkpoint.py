@@ -23,24 +23,24 @@ class Checkpoint(Held):
     @property
     def pages(self) -> tuple[int, ...]:
         """Its pages; the last may be part filled."""
-        self._require_open()
+        self.require_open()
         return self._piece.pages
 
     @property
     def slot(self) -> int:
         """Its slot, 0 where there is none."""
-        self._require_open()
+        self.require_open()
         return self._piece.slot
 
     @property
     def piece(self) -> Piece:
         """Its pages and its slot."""
-        self._require_open()
+        self.require_open()
         return self._piece
 
     def resign(self) -> Piece:
         """Its pages and its slot, which whoever calls holds from now on."""
-        self._require_open()
+        self.require_open()
         self._open = False
         return self._piece
 

@@ -27,11 +27,18 @@ class SlotCopy(Frozen):
     count: int = 1
 
 
+class SlotClear(Frozen):
+    """`count` slots from `target` on are set to zero: a sequence begins there."""
+
+    target: int
+    count: int = 1
+
+
 class Copies(Frozen):
-    """Copies on the device, to be made in this order before the next step."""
+    """What to do on the device, in this order, before the next step."""
 
     pages: tuple[PageCopy, ...] = ()
-    slots: tuple[SlotCopy, ...] = ()
+    slots: tuple[SlotCopy | SlotClear, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.slots)
@@ -65,6 +72,9 @@ class Moves(Frozen):
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.slots)
+
+
+NO_MOVES = Moves(to_host=True)
 
 
 def merge(several: Iterable[Copies], unit: int) -> Copies:
@@ -103,10 +113,15 @@ def _apart(source: int, target: int, count: int) -> bool:
     return abs(source - target) >= count
 
 
-def _slot_run(one: SlotCopy, two: SlotCopy) -> SlotCopy | None:
+def _slot_run(one: SlotCopy | SlotClear, two: SlotCopy | SlotClear) -> SlotCopy | SlotClear | None:
     count = one.count + two.count
-    follows = two.source == one.source + one.count and two.target == one.target + one.count
-    joined = follows and _apart(one.source, one.target, count)
+    if two.target != one.target + one.count:
+        return None
+    if isinstance(one, SlotClear) and isinstance(two, SlotClear):
+        return SlotClear(one.target, count)
+    if isinstance(one, SlotClear) or isinstance(two, SlotClear):
+        return None
+    joined = two.source == one.source + one.count and _apart(one.source, one.target, count)
     return SlotCopy(one.source, one.target, count) if joined else None
 
 

@@ -44,35 +44,37 @@ class Twins:
     """
 
     def __init__(self) -> None:
-        self._offset: dict[int, int] = {}
-        self._number: dict[int, int] = {}
+        self._offsets: dict[int, int] = {}
+        self._numbers: dict[int, dict[int, None]] = {}
 
     def offset(self, number: int) -> int | None:
         """Where the host has what the device has as `number`."""
-        return self._offset.get(number)
+        return self._offsets.get(number)
 
     def number(self, offset: int) -> int | None:
-        """Which of the device is what the host has at `offset`."""
-        return self._number.get(offset)
+        """One of the device that is what the host has at `offset`."""
+        return next(iter(self._numbers.get(offset, ())), None)
 
     def link(self, number: int, offset: int) -> None:
-        """They are the same; an older link of either stays."""
-        if number not in self._offset and offset not in self._number:
-            self._offset[number] = offset
-            self._number[offset] = number
+        """They are the same; a number that has a twin keeps it."""
+        if number not in self._offsets:
+            self._offsets[number] = offset
+            self._numbers.setdefault(offset, {})[number] = None
 
     def forget_numbers(self, numbers: Iterable[int]) -> None:
         """These of the device are free, or will be written."""
         for number in numbers:
-            offset = self._offset.pop(number, None)
-            if offset is not None:
-                del self._number[offset]
+            offset = self._offsets.pop(number, None)
+            if offset is None:
+                continue
+            del self._numbers[offset][number]
+            if not self._numbers[offset]:
+                del self._numbers[offset]
 
     def forget_offset(self, offset: int) -> None:
         """The host has it no longer."""
-        number = self._number.pop(offset, None)
-        if number is not None:
-            del self._offset[number]
+        for number in self._numbers.pop(offset, ()):
+            del self._offsets[number]
 
 
 class Place(Frozen):

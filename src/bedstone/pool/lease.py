@@ -28,13 +28,13 @@ class Lease(Held):
     @property
     def pages(self) -> tuple[int, ...]:
         """Its pages in the order the sequence fills them."""
-        self._require_open()
+        self.require_open()
         return self._piece.pages
 
     @property
     def slot(self) -> int:
         """Its slot, 0 where there is none."""
-        self._require_open()
+        self.require_open()
         return self._piece.slot
 
     @property
@@ -73,7 +73,7 @@ class Lease(Held):
         Raises `CallerError`: positions are sealed, not reserved or would leave a hole; or the
         sequence has a slot, which goes on from its length only.
         """
-        self._require_open()
+        self.require_open()
         first = self.length if self._store.geometry.per_sequence else self.floor
         if not first <= start <= self.length:
             raise CallerError(
@@ -141,7 +141,7 @@ class Lease(Held):
         return Checkpoint(self._store, piece, at, NO_COPIES)
 
     def _reusable(self, length: int | None) -> int:
-        self._require_open()
+        self.require_open()
         at = self.length if length is None else length
         require_reusable(self._store.geometry, at, self.length)
         return at

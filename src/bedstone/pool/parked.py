@@ -30,7 +30,7 @@ class Parked(Held):
     @property
     def place(self) -> Place:
         """Where it lies."""
-        self._require_open()
+        self.require_open()
         return self._place
 
     def _give_back(self) -> None:
@@ -54,7 +54,7 @@ class Waking(Held):
 
     def awake(self) -> Checkpoint:
         """The checkpoint, once the moves are made. What is parked stays its twin."""
-        self._require_open()
+        self.require_open()
         self._open = False
         host, place = self._image.host, self._image.place
         for page, offset in zip(self._piece.pages, place.pages, strict=True):

@@ -3,6 +3,7 @@
 from bedstone.pool import lease as leases
 from bedstone.pool import parked as tier
 from bedstone.pool.checkpoint import Checkpoint
+from bedstone.pool.copies import Copies, SlotClear
 from bedstone.pool.denial import Busy, Denial, HostFull
 from bedstone.pool.geometry import Geometry
 from bedstone.pool.host import Host, HostRoom
@@ -45,7 +46,8 @@ class Pool:
         """Room for `tokens` tokens in all, and a slot: all of it or a denial.
 
         It goes on from `length` tokens of `prefix`, by default all of them: its whole pages are
-        shared, the part filled one and the slot are copied (`Lease.copies`).
+        shared, the part filled one and the slot are copied (`Lease.copies`). The slot of a
+        sequence that begins is cleared.
 
         Raises `CallerError`: the prefix has no state of that length, or is longer.
         """
@@ -55,7 +57,10 @@ class Pool:
             return denial
         slots = int(self.geometry.per_sequence)
         taken = self._store.take(self.geometry.pages_for(tokens), slots, leased=True)
-        return taken if isinstance(taken, Busy) else Lease(self._store, taken)
+        if isinstance(taken, Busy):
+            return taken
+        begun = Copies(slots=tuple(map(SlotClear, taken.slots)))
+        return Lease(self._store, taken, copies=begun)
 
     def resume(self, checkpoint: Checkpoint, tokens: int) -> Lease | Denial:
         """A lease of `tokens` tokens in all that a checkpoint becomes, without a copy.

@@ -129,6 +129,10 @@ class Held:
     def _give_back(self) -> None:
         raise NotImplementedError
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raise unless it is held still.
+
+        Raises `CallerError`: it was given back.
+        """
         if not self._open:
             raise CallerError(f"a {type(self).__name__.lower()} is used after it was given back")
