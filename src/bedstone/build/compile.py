@@ -4,7 +4,7 @@ The same checkpoint, target, options and compiler give the same bytes.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,8 +36,10 @@ from bedstone.spec.package import (
     emit_lock,
 )
 from bedstone.spec.release import VERSION
+from bedstone.spec.sampling import SAMPLING, Knobs, emit_knobs
 from bedstone.target.architecture import Form
 from bedstone.target.blob import kernel_set_hash
+from bedstone.verify.sampling import require_knobs
 
 SUFFIXES: dict[Form, str] = {"shared_object": ".so", "cubin": ".cubin", "ptx": ".ptx"}
 """How files end that hold a module of each form."""
@@ -67,7 +69,8 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     text = serialize(manifest).encode()
     # a first load of the package finds the verdict, where it looks in the same cache
     recalled(parse(text), text, request.cache)
-    lock = _lock(request, served.hardware.name, manifest, compiler)
+    sampling = _sampling(emission.knobs, manifest)
+    lock = _lock(request, served.hardware.name, manifest, compiler, sampling)
     progress("write")
     files = {
         MANIFEST: text,
@@ -75,6 +78,7 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
         PLAN: emit_json({name: report(schedule) for name, schedule in forms.each()}),
         TARGET: emit_json(target),
         LOCK: emit_lock(lock),
+        **sampling,
         **{
             f"{KERNELS}/{manifest.modules[name].source}": data
             for name, data in compiled.objects.items()
@@ -111,7 +115,17 @@ def _target(served: Route, compiled: Compiled, manifest: Manifest, kernels: Kern
     )
 
 
-def _lock(request: Request, target: str, manifest: Manifest, compiler: str) -> Lock:
+def _sampling(knobs: Knobs | None, manifest: Manifest) -> dict[str, bytes]:
+    """The record of a sampler, its buffers judged as a reader will judge them."""
+    if knobs is None:
+        return {}
+    require_knobs(knobs, manifest)
+    return {SAMPLING: emit_knobs(knobs)}
+
+
+def _lock(
+    request: Request, target: str, manifest: Manifest, compiler: str, sampling: Mapping[str, bytes]
+) -> Lock:
     return Lock(
         bedstone=VERSION,
         checkpoint=request.reference,
@@ -124,4 +138,5 @@ def _lock(request: Request, target: str, manifest: Manifest, compiler: str) -> L
         compiler=compiler,
         sources=sources_digest(),
         modules={name: module.sha256 for name, module in manifest.modules.items()},
+        sampling=next((hashlib.sha256(text).hexdigest() for text in sampling.values()), None),
     )

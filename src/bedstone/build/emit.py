@@ -8,6 +8,7 @@ kernels read as f32; `rotations` fills the rope tables once.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 
 from bedstone.build.launches import scalars
@@ -26,10 +27,12 @@ from bedstone.build.protocol import (
     Served,
     protocol_buffers,
 )
+from bedstone.build.sampler import CHAINED, KNOBS
 from bedstone.build.weights import WeightTable
 from bedstone.errors import CallerError
 from bedstone.graph.step import FormName, RopeTable, Table
 from bedstone.lane.entries import entry
+from bedstone.lane.launch import Sample
 from bedstone.lane.schedule import Schedule
 from bedstone.library.kernel import CacheType, Kernel, KernelSet
 from bedstone.spec.dtype import DTYPE_BYTES
@@ -46,6 +49,7 @@ from bedstone.spec.manifest import (
     State,
     Var,
 )
+from bedstone.spec.sampling import Knobs
 
 T = TypeVar("T")
 
@@ -54,12 +58,14 @@ T = TypeVar("T")
 class Emission:
     """A manifest whose modules are still labels, and a kernel of each to compile it by.
 
-    `picked` names the hardware set of each module that is not of the target's own.
+    `picked` names the hardware set of each module that is not of the target's own, `knobs` the
+    buffers of a sampler.
     """
 
     manifest: Manifest
     modules: Mapping[str, Kernel]
     picked: Mapping[str, str] = field(default_factory=dict)
+    knobs: Knobs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,11 @@ class Forms:
     decode: Schedule
     chunk: Schedule
     batch: Schedule | None = None
+
+    @property
+    def sampled(self) -> bool:
+        """Whether tokens are drawn as settings say."""
+        return any(isinstance(step.launch, Sample) for step in self.decode.steps)
 
     def each(self) -> Iterator[tuple[FormName, Schedule]]:
         """The forms there are, by name."""
@@ -106,14 +117,14 @@ def emit(forms: Forms, naming: Naming, kernels: KernelSet, picks: Picks | None =
         "decode": Program(
             emitter.calls(forms.decode, HOST_ROLES), Batch(groups=1, rows=1), graph=True
         ),
-        "decode_chain": Program(emitter.calls(forms.decode, CHAIN_ROLES)),
+        "decode_chain": emitter.chain(forms.decode),
     }
     if forms.batch is not None:
         emitter.declare(forms.batch)
         shape = Batch(groups=forms.batch.rows, rows=1)
         calls = emitter.calls(forms.batch, HOST_ROLES)
         programs["decode_many"] = Program(calls, shape, graph=True)
-        programs["decode_many_chain"] = Program(emitter.calls(forms.batch, CHAIN_ROLES))
+        programs["decode_many_chain"] = emitter.chain(forms.batch)
     return emitter.emission(programs)
 
 
@@ -129,7 +140,7 @@ class _Emitter:
         self.naming = naming
         self.forms = forms
         groups = 1 if forms.batch is None else forms.batch.rows
-        self.served = Served(naming.vocab, naming.context, groups)
+        self.served = Served(naming.vocab, naming.context, groups, forms.sampled)
         self.table = OpTable()
         self.workspace = Workspace()
         self.weights = WeightTable(naming.binds)
@@ -148,18 +159,29 @@ class _Emitter:
         calls = self.calls(self.forms.chunk, HOST_ROLES)
         return Program(calls, Batch(groups=1, rows=ROWS_VAR, context=length))
 
-    def calls(self, schedule: Schedule, roles: Mapping[Role, str]) -> tuple[Call, ...]:
-        """One call for each step of `schedule`."""
+    def chain(self, schedule: Schedule) -> Program:
+        """The program of steps that take what the one before left on the device."""
+        return Program(self.calls(schedule, CHAIN_ROLES, CHAINED))
+
+    def calls(
+        self,
+        schedule: Schedule,
+        roles: Mapping[Role, str],
+        instead: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[Call, ...]:
+        """One call for each step of `schedule`, some of other entries `instead`."""
         rows_var = {"chunk": ROWS_VAR, "batch": GROUPS_VAR, "decode": None}[schedule.form]
         sizes = self._sizes(schedule.rows, rows_var)
         place = Placement(schedule, self.workspace, roles, _outputs(schedule), self.weights.vectors)
+        entries = [entry(step.launch) for step in schedule.steps]
         return tuple(
-            self.call(entry(step.launch), operands(step.launch), sizes, place)
-            for step in schedule.steps
+            self.call(instead.get(name, name), operands(step.launch), sizes, place)
+            for name, step in zip(entries, schedule.steps, strict=True)
         )
 
     def _sizes(self, rows: int, rows_var: str | None) -> Sizes:
-        return Sizes(rows, rows_var, PAGE, self.served.pages_width, LENGTH_VAR)
+        served = self.served
+        return Sizes(rows, rows_var, PAGE, served.pages_width, LENGTH_VAR, served.edits)
 
     def call(self, name: str, given: Operands, sizes: Sizes, place: Place) -> Call:
         """A call of the kernel `name`."""
@@ -252,7 +274,8 @@ class _Emitter:
             programs=_sorted(programs),
         )
         modules = {label: labels[label] for label in sorted(labels)}
-        return Emission(manifest, modules, dict(sorted(self.picked.items())))
+        knobs = KNOBS if self.served.sampled else None
+        return Emission(manifest, modules, dict(sorted(self.picked.items())), knobs)
 
 
 def _state(table: Table, cache: CacheType) -> State:

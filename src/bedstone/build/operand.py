@@ -9,6 +9,10 @@ QuantPiece = Literal["codes", "scales", "sums"]
 Role = Literal[
     "token", "position", "slot", "pages", "line",
     "next", "error", "chain.token", "chain.position", "chain.slot", "run",
+    "temperature", "top_k", "top_p", "min_p", "seed",
+    "chain.temperature", "chain.top_k", "chain.top_p", "chain.min_p", "chain.seed",
+    "edits", "edit_token", "edit_scale", "edit_add", "restricted", "allowed", "report",
+    "scores", "logprob", "top_token", "top_logprob",
 ]  # fmt: skip
 
 
@@ -97,9 +101,12 @@ class Real:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A size no launch knows: tokens of a page, pages of a sequence, rows of the whole step."""
+    """A size no launch knows.
 
-    of: Literal["page", "pages_width", "step_rows"]
+    Tokens of a page, pages of a sequence, rows of the whole step, edits of a row of logits.
+    """
+
+    of: Literal["page", "pages_width", "step_rows", "edits"]
 
 
 @dataclass(frozen=True, slots=True)

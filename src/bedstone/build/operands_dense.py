@@ -15,9 +15,11 @@ from bedstone.build.operand import (
     Vector,
     Weight,
 )
+from bedstone.build.sampler import ASKED, MOST_LIKELIEST, SETTINGS
 from bedstone.graph.step import Fixed
 from bedstone.lane.launch import (
     ArgMax,
+    Close,
     Concat,
     Eltwise,
     Embed,
@@ -29,6 +31,7 @@ from bedstone.lane.launch import (
     Parts,
     Product,
     Quantize,
+    Sample,
     SetRows,
     TakePart,
     TakeRow,
@@ -227,25 +230,49 @@ def gather(launch: Gather) -> Operands:
     }
 
 
+_ADVANCE: dict[str, Role] = {
+    "position": "position",
+    "pages": "pages",
+    "next": "next",
+    "error": "error",
+    "token": "chain.token",
+    "at": "chain.position",
+    "to_slot": "chain.slot",
+    "run": "run",
+}
+
+
 def argmax(launch: ArgMax) -> Operands:
     """The tokens, and what chains the step to the next."""
-    roles: dict[str, Role] = {
-        "position": "position",
-        "pages": "pages",
-        "next": "next",
-        "error": "error",
-        "token": "chain.token",
-        "at": "chain.position",
-        "to_slot": "chain.slot",
-        "run": "run",
-    }
+    return {"logits": values(launch.x), **_advance(), **sizes(vocab=launch.vocab)}
+
+
+def close(launch: Close) -> Operands:
+    """The tokens drawn, and what chains the step to the next."""
+    return {"drawn": values(launch.x), **_advance()}
+
+
+def _advance() -> Operands:
     return {
-        "logits": values(launch.x),
-        **{name: Io(role) for name, role in roles.items()},
+        **{name: Io(role) for name, role in _ADVANCE.items()},
         "rows": Size("step_rows"),
         "page": Size("page"),
         "pages_width": Size("pages_width"),
-        **sizes(vocab=launch.vocab),
+    }
+
+
+def sample(launch: Sample) -> Operands:
+    """Settings of each sequence, where a chain finds them, and what a step is asked besides."""
+    return {
+        "logits": values(launch.x),
+        "position": Io("position"),
+        **{name: Io(name) for name in (*SETTINGS, *ASKED)},
+        **{f"to_{name}": Io(kept) for name, kept in SETTINGS.items()},
+        "drawn": Values(launch.dst.tensor),
+        "rows": Count(launch.rows),
+        "step_rows": Size("step_rows"),
+        "most_edits": Size("edits"),
+        **sizes(vocab=launch.vocab, most=MOST_LIKELIEST),
     }
 
 

@@ -73,6 +73,7 @@ class Sizes:
     page: int
     pages_width: int
     length_var: str | None
+    edits: int = 0
 
     @property
     def largest(self) -> "Sizes":
@@ -87,7 +88,7 @@ class Sizes:
             case Size("step_rows"):
                 return self._count(self.rows)
             case Size(of):
-                return self.page if of == "page" else self.pages_width
+                return {"page": self.page, "pages_width": self.pages_width, "edits": self.edits}[of]
             case Count(rows):
                 return self._count(rows)
             case Elements(rows, width):

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bedstone.build.operand import Role
+from bedstone.build.sampler import ASKED, SETTINGS, most_edits, sampler_buffers
 from bedstone.spec.manifest import Buffer, Dim, Domain, State
 
 PAGE = 32
@@ -25,21 +26,27 @@ HOST_ROLES: dict[Role, str] = {
     "chain.position": "chain.position",
     "chain.slot": "chain.slot",
     "run": "run",
+    **{role: role for role in (*SETTINGS, *SETTINGS.values(), *ASKED)},
 }
 CHAIN_ROLES: dict[Role, str] = HOST_ROLES | {
     "token": "chain.token",
     "position": "chain.position",
     "slot": "chain.slot",
+    **SETTINGS,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a serving loop must know of a model: `groups` are the most sequences of a call."""
+    """What a serving loop must know of a model: `groups` are the most sequences of a call.
+
+    Tokens are the likeliest, or `sampled` as each sequence's settings say.
+    """
 
     vocab: int
     context: int
     groups: int
+    sampled: bool = False
 
     @property
     def pages_width(self) -> int:
@@ -50,6 +57,11 @@ class Served:
     def positions(self) -> int:
         """Positions of as many pages: what a chain, which stops for no context, can reach."""
         return self.pages_width * PAGE
+
+    @property
+    def edits(self) -> int:
+        """Tokens whose logits a step may change for a sequence, where it is sampled."""
+        return most_edits(self.vocab, self.context) if self.sampled else 0
 
 
 def protocol_buffers(served: Served, states: Mapping[str, State]) -> dict[str, Buffer]:
@@ -75,7 +87,14 @@ def protocol_buffers(served: Served, states: Mapping[str, State]) -> dict[str, B
         "chain.token": Buffer("i32", chained, "carry"),
         "chain.position": Buffer("i32", chained, "carry"),
         "chain.slot": Buffer("i32", chained, "carry"),
+        **_sampler(served),
     }
+
+
+def _sampler(served: Served) -> dict[str, Buffer]:
+    if not served.sampled:
+        return {}
+    return sampler_buffers(GROUPS_VAR, served.groups, served.vocab, served.edits)
 
 
 def _lines(states: Mapping[str, State]) -> dict[str, Buffer]:

@@ -38,12 +38,14 @@ class Options:
 
     `context` None takes the checkpoint's own, at most `MOST_CONTEXT`; `held` names rules of the
     lane to hold back. More than one of `sequences` adds a step that decodes up to so many at once.
+    With a `sampler` steps draw their tokens as each sequence's settings say.
     """
 
     numerics: Literal["precise", "quantized"] = "quantized"
     context: int | None = None
     held: tuple[str, ...] = ()
     sequences: int = 1
+    sampler: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Request:
             compiler,
             sources_digest(),
             *(() if self.picks is None else (self.picks.identity,)),
+            *(("sampler",) if self.options.sampler else ()),
         )
         return self.cache / "packages" / key
 

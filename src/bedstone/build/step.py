@@ -26,11 +26,13 @@ def plan_step(shape: Shape, form: FormName, options: Options, lane: Lane) -> Pla
         raise CallerError(f"a batch is of several sequences, not of {options.sequences}")
     context = served_context(shape, options)
     rows = {"decode": 1, "chunk": lane.knobs.max_chunk, "batch": options.sequences}
-    graph = form_graph(shape, form, context, rows[form])
+    graph = form_graph(shape, form, context, rows[form], sampled=options.sampler)
     return PlannedStep(graph, lane.lower(graph, options.held), lane)
 
 
-def form_graph(shape: Shape, form: FormName, context: int, rows: int) -> StepGraph:
+def form_graph(
+    shape: Shape, form: FormName, context: int, rows: int, *, sampled: bool = False
+) -> StepGraph:
     """The step graph of one form; a chunk takes as many rows as the param `tokens` says."""
     return step_graph(
         shape.config,
@@ -38,5 +40,6 @@ def form_graph(shape: Shape, form: FormName, context: int, rows: int) -> StepGra
         rows=min(rows, context) if form == "chunk" else rows,
         capacity=context,
         row_param="tokens" if form == "chunk" else None,
+        sampled=sampled,
         formats={name: shape.format(name) for name in shape.constants},
     )

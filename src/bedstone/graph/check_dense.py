@@ -9,12 +9,14 @@ from bedstone.graph.step import (
     ActFn,
     Add,
     ArgMax,
+    Close,
     DenseOp,
     Embed,
     L2Norm,
     Linear,
     Mul,
     Norm,
+    Sample,
     Scale,
     Softcap,
 )
@@ -29,8 +31,10 @@ def shapes(op: DenseOp, scope: Scope) -> Rows:
             rows = _normed(op, scope)
         case Add() | Mul():
             rows = _pair(op, scope)
-        case Act() | Scale() | Softcap() | ArgMax():
+        case Act() | Scale() | Softcap() | ArgMax() | Sample():
             rows = [scope.value(op.x)]
+        case Close():
+            rows = [scope.ids(op.x, scope.known[op.x].rows), scope.wide(op.x, 1)]
         case _:
             assert_never(op)
     return rows
@@ -73,8 +77,8 @@ def attributes(op: DenseOp, scope: Scope) -> Rows:
             rows = [(holds, f"eps {op.eps} is neither zero nor positive and finite")]
         case Act() | Scale() | Softcap():
             rows = [_elementwise(op)]
-        case ArgMax():
-            rows = _argmax(op, scope)
+        case ArgMax() | Sample() | Close():
+            rows = _sequences(op, scope)
         case _:
             rows = []
     return rows
@@ -96,7 +100,7 @@ def cap(value: float) -> tuple[bool, str]:
     return math.isfinite(value) and value > 0, f"cap {value} is not positive and finite"
 
 
-def _argmax(op: ArgMax, scope: Scope) -> Rows:
+def _sequences(op: ArgMax | Sample | Close, scope: Scope) -> Rows:
     graph, rows = scope.graph, scope.known[op.x].rows
     wanted = graph.rows if graph.form == "batch" else 1
     message = f"closes {rows} rows, but a {graph.form} step has {wanted} sequences"

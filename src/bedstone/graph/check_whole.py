@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, get_args
 
 from bedstone.graph.refs import writes
-from bedstone.graph.step import ArgMax, Const, FormName, StepGraph
+from bedstone.graph.step import ArgMax, Close, Const, FormName, Sample, StepGraph
 from bedstone.spec.dtype import FORMATS
 
 Broken = Iterator[tuple[str, str]]
@@ -97,12 +97,21 @@ def _ropes(graph: StepGraph) -> Broken:
 
 
 def _closing(graph: StepGraph) -> Broken:
-    """One arg-max closes the step."""
-    closing = [op.out for op in graph.ops if isinstance(op, ArgMax)]
+    """One arg-max closes the step, or one close of what is drawn."""
+    closing = [op.out for op in graph.ops if isinstance(op, ArgMax | Close)]
     if len(closing) != 1:
-        yield graph.model, f"has {len(closing)} arg-max ops, not one"
+        yield graph.model, f"has {len(closing)} arg-max or close ops, not one"
     elif graph.ops[-1].out != closing[0]:
-        yield closing[0], f"`{graph.ops[-1].out}` follows the arg-max that closes the step"
+        yield closing[0], f"`{graph.ops[-1].out}` follows the arg-max or close that ends the step"
+
+
+def _drawing(graph: StepGraph) -> Broken:
+    """A draw is closed with, and what closes with a draw has one: a step draws once."""
+    draws = [str(op.out) for op in graph.ops if isinstance(op, Sample)]
+    closes = [str(op.x) for op in graph.ops if isinstance(op, Close)]
+    if draws != closes:
+        closed = ", ".join(f"`{name}`" for name in closes) or "nothing"
+        yield graph.model, f"draws {len(draws)} times and closes with {closed}"
 
 
 def _outputs(graph: StepGraph) -> Broken:
@@ -123,5 +132,6 @@ GRAPH_RULES: tuple[tuple[str, Callable[[StepGraph], Broken]], ...] = (
     ("carried", _carried),
     ("ropes", _ropes),
     ("closing", _closing),
+    ("drawing", _drawing),
     ("outputs", _outputs),
 )

@@ -1,4 +1,4 @@
-"""Ops on whole rows: embedding, norms, products, elementwise functions and the closing arg-max."""
+"""Ops on whole rows: embedding, norms, products, elementwise functions, and what closes a step."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -102,4 +102,25 @@ class ArgMax:
     out: Out
 
 
-DenseOp = Embed | Norm | L2Norm | Linear | Add | Mul | Act | Scale | Softcap | ArgMax
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A token of each row of logits, drawn as its sequence's settings say; -1 for bad logits.
+
+    What the settings are and mean is for `bedstone.spec.sampling` to say.
+    """
+
+    x: Ref
+    out: Out
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Drawn tokens [rows, 1] as those of the step, which they close."""
+
+    x: Ref
+    out: Out
+
+
+DenseOp = (
+    Embed | Norm | L2Norm | Linear | Add | Mul | Act | Scale | Softcap | ArgMax | Sample | Close
+)

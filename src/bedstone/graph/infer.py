@@ -11,6 +11,7 @@ from bedstone.graph.step import (
     Add,
     ArgMax,
     Attention,
+    Close,
     Concat,
     Const,
     Conv,
@@ -32,6 +33,7 @@ from bedstone.graph.step import (
     Renorm,
     Rope,
     Row,
+    Sample,
     Scale,
     Score,
     Set,
@@ -113,7 +115,7 @@ def _dense(op: DenseOp, known: Mapping[str, Value]) -> Value:
             value = Value(known[op.ids].rows, known[op.table].width)
         case Linear():
             value = Value(known[op.x].rows, known[op.w].rows)
-        case ArgMax():
+        case ArgMax() | Sample() | Close():
             value = Value(known[op.x].rows, 1, "i32")
         case _:
             assert_never(op)

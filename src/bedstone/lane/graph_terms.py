@@ -9,6 +9,7 @@ from bedstone.graph.step import (
     Add,
     ArgMax,
     Attention,
+    Close,
     Concat,
     Conv,
     Decay,
@@ -29,6 +30,7 @@ from bedstone.graph.step import (
     Renorm,
     Rope,
     Row,
+    Sample,
     Scale,
     Score,
     Set,
@@ -96,6 +98,10 @@ class _Reader:
                 term = terms.linear(known[op.x], m, facts.count(op.x), op.bias)
             case ArgMax():
                 term = terms.of("argmax", self._size(op.x), known[op.x])
+            case Sample():
+                term = terms.of("sample", self._size(op.x), known[op.x])
+            case Close():
+                term = terms.of("close", facts.rows(op.x), known[op.x])
             case _:
                 term = self._elementwise(op)
         return term

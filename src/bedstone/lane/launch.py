@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bedstone.lane.launch_dense import (
     Advance,
     ArgMax,
+    Close,
     Eltwise,
     EltwiseFn,
     Embed,
@@ -22,6 +23,7 @@ from bedstone.lane.launch_dense import (
     PreNorm,
     Product,
     Quantize,
+    Sample,
 )
 from bedstone.lane.launch_heads import (
     Attention,
@@ -72,6 +74,7 @@ __all__ = [
     "ArgMax",
     "Attention",
     "Carry",
+    "Close",
     "Columns",
     "Concat",
     "Conv",
@@ -111,6 +114,7 @@ __all__ = [
     "Route",
     "Routing",
     "Rows",
+    "Sample",
     "Score",
     "Sequences",
     "SetRows",
@@ -143,6 +147,8 @@ OneLaunch = (
     | Glu
     | Eltwise
     | ArgMax
+    | Sample
+    | Close
     | TakeRow
     | TakePart
     | SetRows

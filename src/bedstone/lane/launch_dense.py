@@ -1,4 +1,4 @@
-"""Launches on whole rows: embedding, norms, products, elementwise functions, the arg-max."""
+"""Launches on whole rows: embedding, norms, products, elementwise functions, closes of a step."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -140,7 +140,7 @@ class Glu:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """What the closing arg-max writes besides its result, so that steps chain on the device.
+    """What closes a step writes besides its result, so that steps chain on the device.
 
     The token goes to the carried vector `token` at `item`, the next position of the sequence that
     `pos` counts is set, and the run of tokens, which only the host reads, grows by one.
@@ -158,6 +158,26 @@ class ArgMax:
     x: Read
     rows: int
     vocab: int
+    dst: ToBuf
+    advances: tuple[Advance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A token of each row's `vocab` logits, drawn as the row's settings say; -1 for a bad row."""
+
+    x: Read
+    rows: int
+    vocab: int
+    dst: ToBuf
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The step's tokens are those drawn, one a row."""
+
+    x: Read
+    rows: int
     dst: ToBuf
     advances: tuple[Advance, ...]
 

@@ -72,6 +72,8 @@ _LINKS: dict[type, Callable[[Any, Any, Facts], OneLaunch]] = {
     step.Scale: link_dense.mapped,
     step.Softcap: link_dense.mapped,
     step.ArgMax: link_dense.argmax,
+    step.Sample: link_dense.sample,
+    step.Close: link_dense.close,
     step.Row: link_dense.row,
     step.Part: link_dense.part,
     step.Concat: link_dense.concat,

@@ -133,8 +133,22 @@ def mapped(op: step.Act | step.Scale | step.Softcap, dst: ToBuf, facts: Facts) -
 def argmax(op: step.ArgMax, dst: ToBuf, facts: Facts) -> OneLaunch:
     """The close of the step."""
     rows, vocab = facts.rows(op.x), facts.width(op.x)
-    advances = tuple(Advance(TOKENS, facts.position(row), row) for row in range(rows))
-    return launch.ArgMax(Read(op.x), rows, vocab, dst, advances)
+    return launch.ArgMax(Read(op.x), rows, vocab, dst, _advances(rows, facts))
+
+
+def sample(op: step.Sample, dst: ToBuf, facts: Facts) -> OneLaunch:
+    """Tokens drawn."""
+    return launch.Sample(Read(op.x), facts.rows(op.x), facts.width(op.x), dst)
+
+
+def close(op: step.Close, dst: ToBuf, facts: Facts) -> OneLaunch:
+    """The close of a step that draws."""
+    rows = facts.rows(op.x)
+    return launch.Close(Read(op.x), rows, dst, _advances(rows, facts))
+
+
+def _advances(rows: int, facts: Facts) -> tuple[Advance, ...]:
+    return tuple(Advance(TOKENS, facts.position(row), row) for row in range(rows))
 
 
 def row(op: step.Row, dst: ToBuf, facts: Facts) -> OneLaunch:

@@ -72,6 +72,8 @@ _ROWS = (
     _Row("Scale", "scale"),
     _Row("Softcap", "softcap"),
     _Row("ArgMax", "argmax argmax_rows"),
+    _Row("Sample", "sample sample_carried"),
+    _Row("Close", "close close_rows"),
     _Row("Row", "take_row"),
     _Row("Part", "take_part"),
     _Row("Concat", "concat"),

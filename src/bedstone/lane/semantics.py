@@ -10,6 +10,7 @@ from bedstone.lane.launch import (
     Advance,
     ArgMax,
     Attention,
+    Close,
     Concat,
     Conv,
     Decay,
@@ -38,6 +39,7 @@ from bedstone.lane.launch import (
     Rope,
     Route,
     Rows,
+    Sample,
     Score,
     Sequences,
     SetRows,
@@ -210,11 +212,25 @@ def _gather(launch: Gather, run: Machine) -> Writes:
 
 
 def _argmax(launch: ArgMax, run: Machine) -> Writes:
+    _advances(launch, run)
+    size = (launch.rows, launch.vocab)
+    yield launch.dst, run.compute(run.terms.of("argmax", size, run.read(launch.x)))
+
+
+def _sample(launch: Sample, run: Machine) -> Writes:
+    size = (launch.rows, launch.vocab)
+    yield launch.dst, run.compute(run.terms.of("sample", size, run.read(launch.x)))
+
+
+def _close(launch: Close, run: Machine) -> Writes:
+    _advances(launch, run)
+    yield launch.dst, run.compute(run.terms.of("close", launch.rows, run.read(launch.x)))
+
+
+def _advances(launch: ArgMax | Close, run: Machine) -> None:
     positions = map(run.facts.position, range(launch.rows))
     advances = tuple(Advance(TOKENS, pos, item) for item, pos in enumerate(positions))
     run.require(launch.advances == advances, "advances other tokens or positions")
-    size = (launch.rows, launch.vocab)
-    yield launch.dst, run.compute(run.terms.of("argmax", size, run.read(launch.x)))
 
 
 def _eltwise(launch: Eltwise, run: Machine) -> Writes:
@@ -244,6 +260,8 @@ _RUNS: dict[type[OneLaunch], Callable[[Any, Machine], Writes]] = {
     Concat: _concat,
     Gather: _gather,
     ArgMax: _argmax,
+    Sample: _sample,
+    Close: _close,
     Eltwise: _eltwise,
     Rope: semantics_heads.rope,
     Attention: semantics_heads.attention,

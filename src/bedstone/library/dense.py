@@ -26,6 +26,10 @@ MOST_PAIRS = 256
 """Pairs a rotation has at most: its frequencies travel by value, in an image of fixed size."""
 
 _CHUNK = 4096
+
+_SAMPLER = Shared(2048 * (8 + 8 + 4))
+"""Of each tile of a row its weight and its largest logit, and a count for each digit of a key."""
+
 _NORM = ints("rows width unit") + floats("eps") + ints("plus_one")
 
 
@@ -107,6 +111,28 @@ def moved_rows(coding: Coding) -> Iterator[Row]:
     advance = outputs("next error token at to_slot", "i32")
     yield "argmax", "argmax.c", logits + advance + outputs("run", "i32") + sizes, (), None
     yield "argmax_rows", "argmax.c", logits + advance + sizes, (), None
+    yield from _sampler_rows(logits, advance)
+
+
+def _sampler_rows(logits: Params, advance: Params) -> Iterator[Row]:
+    """A token drawn from each row, and the close of a step with those."""
+    x, where, *_ = logits
+    knobs = inputs("temperature") + inputs("top_k", "i32") + inputs("top_p min_p")
+    knobs += inputs("seed", "i64")
+    changes = inputs("edits edit_token", "i32") + inputs("edit_scale edit_add")
+    changes += inputs("restricted allowed report", "i32")
+    told = outputs("scores logprob") + outputs("top_token", "i32") + outputs("top_logprob")
+    carried = outputs("to_temperature") + outputs("to_top_k", "i32")
+    carried += outputs("to_top_p to_min_p") + outputs("to_seed", "i64")
+    drawn, sizes = outputs("drawn", "i32"), ints("rows step_rows vocab")
+    read = (x, where, *knobs)
+    params = (*read, *changes, *drawn, *told, *carried, *sizes, *ints("most_edits most"))
+    yield "sample", "sample.c", params, EACH_ROW, _SAMPLER
+    yield "sample_carried", "sample.c", (*read, *drawn, *sizes), EACH_ROW, _SAMPLER
+    closed = inputs("drawn position pages", "i32") + advance
+    sizes = ints("rows page pages_width")
+    yield "close", "close.c", closed + outputs("run", "i32") + sizes, (), None
+    yield "close_rows", "close.c", closed + sizes, (), None
 
 
 def elementwise_rows(_: Coding) -> Iterator[Row]:

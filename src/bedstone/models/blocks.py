@@ -7,6 +7,7 @@ from bedstone.graph.step import (
     Add,
     ArgMax,
     AtParam,
+    Close,
     Embed,
     Fixed,
     Linear,
@@ -14,6 +15,7 @@ from bedstone.graph.step import (
     Ref,
     Row,
     RowSel,
+    Sample,
     Softcap,
 )
 from bedstone.models.body import Body
@@ -78,7 +80,7 @@ def _norm(body: Body, layer: int, role: str, x: Ref, weight: str | None) -> Ref:
 
 
 def head(body: Body, x: Ref) -> tuple[Ref, Ref]:
-    """Logits of the last row (of each sequence), and the token each picks."""
+    """Logits of the last row (of each sequence), and the token that each goes on with."""
     config, build = body.config, body.build
     if build.form == "chunk":
         x = build.add(Row(x, Out("last"), _last_row(body)))
@@ -88,7 +90,10 @@ def head(body: Body, x: Ref) -> tuple[Ref, Ref]:
     logits = build.add(Linear(n, w, Out("logits" if cap is None else "uncapped")))
     if cap is not None:
         logits = build.add(Softcap(logits, Out("logits"), cap))
-    return logits, build.add(ArgMax(logits, Out("next")))
+    if not body.sampled:
+        return logits, build.add(ArgMax(logits, Out("next")))
+    drawn = build.add(Sample(logits, Out("drawn")))
+    return logits, build.add(Close(drawn, Out("next")))
 
 
 def _last_row(body: Body) -> RowSel:

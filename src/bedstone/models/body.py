@@ -17,12 +17,16 @@ from bedstone.spec.dtype import FormatName
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A step of one model being written; `formats` says how the checkpoint holds each constant."""
+    """A step of one model being written; `formats` says how the checkpoint holds each constant.
+
+    Its tokens are the likeliest, or `sampled` as each sequence's settings say.
+    """
 
     config: ModelConfig
     formats: Mapping[str, FormatName]
     build: Builder
     capacity: int
+    sampled: bool = False
 
     def const(self, name: str, *shape: int) -> Ref:
         """Declare a checkpoint constant, in the format the checkpoint holds it in."""

@@ -32,7 +32,7 @@ FAMILIES: Mapping[str, Family] = {
 }
 
 
-def step_graph(
+def step_graph(  # noqa: PLR0913  (a step's sizes, each a keyword)
     config: ModelConfig,
     form: FormName,
     *,
@@ -40,12 +40,14 @@ def step_graph(
     rows: int,
     capacity: int,
     row_param: str | None = None,
+    sampled: bool = False,
 ) -> StepGraph:
     """One step of a model, checked.
 
     `formats` maps each canonical constant name to how the checkpoint holds it. `rows` are the rows
     of a chunk or the sequences of a batch; with `row_param` a chunk takes up to `rows`, as many as
     the param says. `capacity` is the most positions a sequence may reach (rows of its tables).
+    A step that is `sampled` draws its tokens, another takes the likeliest.
 
     An architecture no family writes, or a constant the checkpoint lacks, is a `WeightError`; sizes
     that make no step are a `CallerError`.
@@ -59,4 +61,4 @@ def step_graph(
     if rows < 1 or (form == "chunk" and rows > capacity):
         raise CallerError(f"a {form} step of {rows} rows does not fit a capacity of {capacity}")
     build = Builder(config.name, form, rows, row_param=row_param)
-    return build.build(*family(Body(config, formats, build, capacity)))
+    return build.build(*family(Body(config, formats, build, capacity, sampled)))

@@ -17,14 +17,14 @@ TARGET = "target.json"
 RecordT = TypeVar("RecordT")
 
 
-class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The identities a package was made from.
 
     `bedstone` is the version that compiled it. `checkpoint` is the reference as given, resolved to
     an absolute path unless it names an installed package; `identity` the sha256 its headers had;
     `context` the most positions of a sequence, `sequences` the most that a step decodes and `page`
     the tokens of a page; `sources` the sha256 over Bedstone's own code and kernels; `modules` the
-    sha256 of each module's file.
+    sha256 of each module's file, `sampling` that of the record of a sampler, where there is one.
     """
 
     bedstone: str
@@ -38,6 +38,7 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compiler: str
     sources: str
     modules: dict[str, str]
+    sampling: str | None = None
 
     def pages(self, tokens: int) -> int:
         """Tokens of the whole pages that hold `tokens`, or the longest sequence if that is less."""

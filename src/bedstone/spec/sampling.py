@@ -4,12 +4,15 @@ Wire format v7 has fills for temperature, top_k, top_p, min_p and seed; what els
 of a sampler goes into buffers that only this record tells apart.
 """
 
+import msgspec
+
+from bedstone.errors import ManifestError
 from bedstone.spec.frozen import Frozen
 
 SAMPLING = "sampling.json"
 
 
-class Knobs(Frozen):
+class Knobs(Frozen, forbid_unknown_fields=True):
     """Names of buffers; shapes are over the sequences of a call, `groups`.
 
     `edits` i32 [groups] says how many of a sequence's edits count; the edit e makes of the logit
@@ -31,3 +34,19 @@ class Knobs(Frozen):
     logprob: str
     top_token: str
     top_logprob: str
+
+
+def emit_knobs(knobs: Knobs) -> bytes:
+    """The record's file contents."""
+    return msgspec.json.format(msgspec.json.encode(knobs), indent=2) + b"\n"
+
+
+def parse_knobs(text: bytes, where: str) -> Knobs:
+    """Read a record's file contents; `where` names the file in errors.
+
+    Raises `ManifestError`: the text is no such record.
+    """
+    try:
+        return msgspec.json.decode(text, type=Knobs)
+    except msgspec.MsgspecError as error:
+        raise ManifestError(f"`{where}` is no record of a sampler: {error}") from error

@@ -3,73 +3,8 @@
  * Ties take the lower index. A logit that is not finite is an error: nothing advances, and every
  * output still holds something a next step may read safely.
  */
-#include <vector.h>
-
-#define CHUNK 1024
-
-typedef struct {
-    float value;
-    int index;
-    int finite;
-} best;
-
-/* The first index of `value` in [from, from + n). */
-static int find(const float *x, int from, int n, float value)
-{
-    int i = from;
-    while (i < from + n - 1 && x[i] != value) i++;
-    return i;
-}
-
-/* The largest of a chunk; `poison` turns NaN where a value is not finite. */
-static float largest(const float *x, int n, vf *poison)
-{
-    vf top[2] = {vf_set(-BS_INFINITY), vf_set(-BS_INFINITY)}, product = {0};
-    int i = 0;
-    for (; i + 2 * VL <= n; i += 2 * VL) {
-        vf a = vf_load(x + i), b = vf_load(x + i + VL);
-        top[0] = vf_larger(a, top[0]);
-        top[1] = vf_larger(b, top[1]);
-        product += a * 0.0f + b * 0.0f;
-    }
-    float value = vf_max(vf_larger(top[0], top[1]));
-    for (; i < n; i++) {
-        value = x[i] > value ? x[i] : value;
-        product += x[i] * 0.0f;
-    }
-    *poison += product;
-    return value;
-}
-
-static best search(const float *logits, int vocab)
-{
-    best found = {-BS_INFINITY, 0, 1};
-    vf poison = {0};
-    for (int i = 0; i < vocab; i += CHUNK) {
-        int n = bs_min(CHUNK, vocab - i);
-        float value = largest(logits + i, n, &poison);
-        if (value > found.value) {
-            found.value = value;
-            found.index = i;
-        }
-    }
-    found.finite = vf_sum(poison) == 0.0f;
-    found.index = find(logits, found.index, bs_min(CHUNK, vocab - found.index), found.value);
-    return found;
-}
-
-/* Where a sequence at `here` goes on: `advanced`, or its last position where there is none behind. */
-typedef struct {
-    int position, slot, inside;
-} next_place;
-
-static next_place place_of(int advanced, const int32_t *pages, int page, int pages_width)
-{
-    int capacity = page * pages_width, inside = advanced < capacity;
-    /* past the last position the next step would write nothing and read the last one */
-    if (!inside) return (next_place){capacity - 1, -1, 0};
-    return (next_place){advanced, pages[advanced / page] * page + advanced % page, 1};
-}
+#include <advance.h>
+#include <search.h>
 
 BS_KERNEL(argmax, "in buffer<f32>, in buffer<i32>, in buffer<i32>, out buffer<i32>, out buffer<i32>, "
                   "out buffer<i32>, out buffer<i32>, out buffer<i32>, out buffer<i32>, "
