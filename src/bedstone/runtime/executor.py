@@ -29,6 +29,7 @@ from bedstone.runtime.ports import (
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
+from bedstone.spec.sampling import Knobs
 from bedstone.verify.verified import Verified
 
 
@@ -40,6 +41,7 @@ class Loaded(Frozen):
     memory: Mapping[Region, Memory]
     programs: Mapping[str, LoadedProgram]
     capacity: Capacity
+    knobs: Knobs | None = None
 
 
 class Run:
@@ -106,6 +108,11 @@ class Executor:
     def capacity(self) -> Capacity:
         """What the pooled states hold, with notes where that is not what was asked for."""
         return self._loaded.capacity
+
+    @property
+    def knobs(self) -> Knobs | None:
+        """The buffers of the package's sampler that no fill says how to write, where it has one."""
+        return self._loaded.knobs
 
     @property
     def ahead(self) -> int:

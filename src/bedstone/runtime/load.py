@@ -7,6 +7,7 @@ memory, and leaves no thread behind.
 """
 
 import gc
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Literal, NotRequired, Protocol, TypedDict, Unpack
 
 from bedstone.checkpoint.reference import open_checkpoint
-from bedstone.errors import CallerError, WeightError
+from bedstone.errors import CallerError, ManifestError, WeightError
 from bedstone.runtime.bind import Progress, plan_binding
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.device import Device
@@ -41,8 +42,10 @@ from bedstone.spec.codec import parse
 from bedstone.spec.file import read_bounded
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Manifest
-from bedstone.spec.package import KERNELS, LOCK, MANIFEST, parse_lock
+from bedstone.spec.package import KERNELS, LOCK, MANIFEST, Lock, parse_lock
+from bedstone.spec.sampling import SAMPLING, Knobs, parse_knobs
 from bedstone.target.cache import user_cache
+from bedstone.verify.sampling import require_knobs
 from bedstone.verify.verified import Verified
 
 DeviceName = Literal["cpu", "cuda", "null"]
@@ -51,13 +54,15 @@ DeviceName = Literal["cpu", "cuda", "null"]
 class Parts(Frozen):
     """A package in pieces: the manifest, the folder of its modules, and its checkpoint.
 
-    `identity` is what the checkpoint's must be; None accepts any.
+    `identity` is what the checkpoint's must be; None accepts any. `knobs` is the record of the
+    manifest's sampler, where it has one.
     """
 
     manifest: Manifest
     kernels: Path | None = None
     checkpoint: str | None = None
     identity: str | None = None
+    knobs: Knobs | None = None
 
 
 class LoadOptions(TypedDict):
@@ -129,6 +134,8 @@ def _session(package: "str | Path | Packaged | Parts", options: LoadOptions) -> 
         verified = recalled(parts.manifest, text, _cache(options))
     progress("verify", 1, 1)
     require_one_process(verified.manifest)
+    if parts.knobs is not None:
+        require_knobs(parts.knobs, verified.manifest)
     device = _open_device(options)
     try:
         return Session(_load(verified, parts, device, options))
@@ -166,9 +173,24 @@ def _read(directory: Path) -> tuple[Parts, bytes]:
     text = read_bounded(manifest_path)
     manifest = parse(text)
     if not os.path.exists(lock_path):
-        return Parts(manifest, directory / KERNELS), text
+        return Parts(manifest, directory / KERNELS, knobs=_knobs(directory / SAMPLING)), text
     lock = parse_lock(read_bounded(lock_path), str(lock_path))
-    return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity), text
+    knobs = _knobs(directory / SAMPLING, lock)
+    return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity, knobs), text
+
+
+def _knobs(path: Path, lock: Lock | None = None) -> Knobs | None:
+    """The record of a sampler; where there is a lock, the one that it names and no other.
+
+    Raises `ManifestError`: it is not that one.
+    """
+    text = read_bounded(path) if os.path.exists(path) else None
+    found = None if text is None else hashlib.sha256(text).hexdigest()
+    if lock is not None and found != lock.sampling:
+        wanted = "no such file" if lock.sampling is None else f"sha256 {lock.sampling}"
+        there = "none" if found is None else f"sha256 {found}"
+        raise ManifestError(f"`{path}` is not what the lock says: expected {wanted}, found {there}")
+    return None if text is None else parse_knobs(text, str(path))
 
 
 def _load(
@@ -199,7 +221,7 @@ def _load(
         regions.memory.update(allocate_states(manifest, capacity, device))
         programs = _link(manifest, lowered, regions)
         binder.run_derived(regions)
-    loaded = Loaded(verified, device, regions.memory, programs, capacity)
+    loaded = Loaded(verified, device, regions.memory, programs, capacity, parts.knobs)
     _run_once(loaded, progress)
     return loaded
 

@@ -10,42 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.spec.frozen import Frozen
+from bedstone.spec.sampling import Sampling
+
+__all__ = [
+    "Constraint",
+    "Engine",
+    "Event",
+    "Finished",
+    "Limits",
+    "Reason",
+    "Request",
+    "Sampling",
+    "Stats",
+    "Token",
+]
 
 Reason = Literal["stop", "length", "cancelled", "deadline", "error"]
-
-
-class Sampling(Frozen):
-    """How a request's tokens are drawn from the logits [vocab] of each step.
-
-    In this order:
-
-    1. a token seen before, in the prompt or the output: divided by `repetition` where positive,
-       else multiplied by it;
-    2. plus `bias` of the token; less `presence` where the output has it, and `frequency` times as
-       often as the output has it;
-    3. tokens that the request's constraint does not allow are left out;
-    4. `temperature` 0 takes the likeliest (the first of equals) whatever follows; else logits are
-       divided by it;
-    5. the `top_k` likeliest are kept (0 or -1: all), of these the fewest that reach `top_p`
-       together, of these all with `min_p` times the likeliest's probability at least; one of them
-       at least;
-    6. one is drawn by a number in [0, 1) that `seed` and the token's position in its sequence
-       decide and nothing else.
-
-    `logprobs` None asks for none; else a token comes with its own log-probability and with that
-    many of the likeliest, all of them of the model's own logits, before step 1.
-    """
-
-    temperature: float = 0.0
-    top_k: int = 0
-    top_p: float = 1.0
-    min_p: float = 0.0
-    seed: int = 0
-    repetition: float = 1.0
-    presence: float = 0.0
-    frequency: float = 0.0
-    bias: Mapping[int, float] = {}
-    logprobs: int | None = None
 
 
 class Constraint(Protocol):
