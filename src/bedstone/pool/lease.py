@@ -122,7 +122,7 @@ class Lease(Held):
         """
         at = self._reusable(length)
         require_room(tokens, at)
-        if denial := self._store.never(tokens):
+        if denial := self._store.over_row(tokens):
             return denial
         found = self._branch(at, self._store.geometry.pages_for(tokens), leased=True)
         return Lease(self._store, found[0], at, found[1]) if isinstance(found, tuple) else found

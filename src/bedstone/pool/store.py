@@ -37,12 +37,18 @@ class Store:
 
         Raises `CallerError`: it has none.
         """
-        geometry = self.geometry
+        pages, slots = self.geometry.pages_for(tokens), int(self.geometry.per_sequence)
+        return self.over_row(tokens) or self.beyond(pages, slots)
+
+    def over_row(self, tokens: int) -> ExceedsRow | None:
+        """Why no row has so many tokens.
+
+        Raises `CallerError`: there are none.
+        """
+        limit = self.geometry.limit
         if tokens < 1:
             raise CallerError(f"a sequence of {tokens} tokens: expected 1 at least")
-        if geometry.limit is not None and tokens > geometry.limit:
-            return ExceedsRow(tokens, geometry.limit)
-        return self.beyond(geometry.pages_for(tokens), int(geometry.per_sequence))
+        return ExceedsRow(tokens, limit) if limit is not None and tokens > limit else None
 
     def beyond(self, pages: int, slots: int) -> ExceedsPool | None:
         """Why so much can never be held at once."""
