@@ -135,9 +135,14 @@ def _join(parent: Node, node: Node, child: Node) -> None:
 
 
 def _shared(edge: tuple[int, ...], tokens: tuple[int, ...], at: int) -> int:
-    """How many tokens of an edge are those from `at` on."""
-    given = tokens[at : at + len(edge)]
-    if given == edge:
-        return len(edge)
-    pairs = enumerate(zip(edge, given, strict=False))
-    return next((count for count, (one, two) in pairs if one != two), len(given))
+    """How many tokens of an edge are those from `at` on; by halves, as slices compare fast."""
+    same, most = 0, min(len(edge), len(tokens) - at)
+    if edge[:most] == tokens[at : at + most]:
+        return most
+    while most - same > 1:
+        middle = (same + most) // 2
+        if edge[same:middle] == tokens[at + same : at + middle]:
+            same = middle
+        else:
+            most = middle
+    return same
