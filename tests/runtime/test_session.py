@@ -255,7 +255,7 @@ def test_an_input_with_rows_takes_whole_ones(session):
 @pytest.mark.parametrize(
     ("rows", "first", "value", "message"),
     [
-        (9, 0, 1, r"input `token` has 8 entries, \[0, 9\) are not inside"),
+        (9, 0, 1, r"input `token` has 8 elements, \[0, 9\) are not inside"),
         (1, -1, 1, r"\[-1, 0\) are not inside"),
         (-1, 4, 1, r"\[4, 3\) are not inside"),
         (2, 1, 97, "input `token` element 0 is 97: expected 0 to 96"),

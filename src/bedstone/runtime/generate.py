@@ -50,7 +50,8 @@ class Generator:
         self._lease = whole_lease(self._protocol, session.capacity, pages, slot)
         self._chunk, self._step = _programs(self._protocol)
         self._roles = {s.program: input_roles(self._protocol, s) for s in (self._chunk, self._step)}
-        self.limit = _limit(session, self._protocol, self._lease)
+        held = self._lease.tokens if self._lease.pages else None
+        self.limit = longest(session, self._protocol, held)
         self._ahead = session.ahead if _rewinds(session) else 1
         self.finish: Literal["stop", "length"] | None = None
         self.reset()
@@ -267,9 +268,9 @@ def _rewinds(session: Executor) -> bool:
     return all(state.bytes_per_token for state in session.manifest.states.values())
 
 
-def _limit(session: Executor, protocol: Protocol, lease: Lease) -> int:
-    """The longest sequence the tables, the leased pages and the declared positions allow."""
-    limits = [lease.tokens] if lease.pages else []
+def longest(session: Executor, protocol: Protocol, held: int | None) -> int:
+    """The longest sequence the tables, the declared positions and `held` tokens of pages allow."""
+    limits = [] if held is None else [held]
     limits += [protocol.reach] if protocol.reach is not None else []
     position = protocol.role("position")
     if position is not None:

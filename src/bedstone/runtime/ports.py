@@ -59,11 +59,18 @@ class Input:
 
         Raises `CallerError`: there are not as many, or a value is outside the domain.
         """
-        start, stop = first * self._row, (first + rows) * self._row
+        self.write_elements(first * self._row, rows * self._row)
+
+    def write_elements(self, first: int, count: int) -> None:
+        """Copy `count` elements, from `first` on in the order of memory.
+
+        Raises `CallerError`: there are not as many, or a value is outside the domain.
+        """
+        start, stop = first, first + count
         if not 0 <= start <= stop <= self._flat.size:
             raise CallerError(
-                f"input `{self._name}` has {len(self.values)} entries, [{first}, {first + rows}) "
-                "are not inside"
+                f"input `{self._name}` has {self._flat.size} elements, [{start}, {stop}) are not "
+                "inside"
             )
         if self._limits is not None:
             require_inside(self._name, self._flat[start:stop], self._limits)

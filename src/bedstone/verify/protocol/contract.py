@@ -89,18 +89,17 @@ class Protocol(Frozen):
         """The chains that may go on from a call of so many sequences, the most alike first.
 
         `reads` says which vars a program reads. A chain that is told how many sequences it steps
-        goes on from a call that was told; one that is not, from one that was not. After a call of
-        one sequence either may.
+        goes on from a call that was told, or of one sequence; another from as many as it steps.
         """
         count = self.groups.name
         told = count in reads(shape.program)
-        found = [
-            (told != (count in reads(chain.program)), chain)
-            for chain in self.chains
-            if shape.program in chain.seeds
-        ]
-        fitting = sorted((pair for pair in found if sequences == 1 or not pair[0]), key=_unlike)
-        return tuple(chain for _, chain in fitting)
+        found: list[tuple[bool, int, Chain]] = []
+        for chain in self.chains:
+            alike = told == (count in reads(chain.program))
+            many = sequences if count in reads(chain.program) else chain.groups
+            if shape.program in chain.seeds and many == sequences and (alike or sequences == 1):
+                found.append((not alike, len(found), chain))
+        return tuple(chain for _, _, chain in sorted(found, key=lambda entry: entry[:2]))
 
     @property
     def context(self) -> AxisVar | None:
@@ -142,10 +141,6 @@ class Protocol(Frozen):
             if var is not None and not 1 <= value <= var.max:
                 raise CallerError(f"`{var.name or axis}` is {value}, expected 1 to {var.max}")
         return {var.name: value for _, var, value in counted if var and var.name}
-
-
-def _unlike(pair: tuple[bool, Chain]) -> bool:
-    return pair[0]
 
 
 def check_protocol(verified: Verified, *, sampled: bool = True) -> list[Fault]:

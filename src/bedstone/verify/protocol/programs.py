@@ -1,7 +1,7 @@
 """The calls a loop may make: programs of one shape a call, and programs that feed themselves."""
 
 from bedstone.spec.frozen import Frozen
-from bedstone.spec.manifest import Fill
+from bedstone.spec.manifest import Fill, Program
 from bedstone.verify.protocol.axes import AxisVar
 from bedstone.verify.protocol.reading import (
     Driven,
@@ -40,7 +40,8 @@ class Chain(Frozen):
     it reads and writes, which take the place of the inputs; `seeds` the driven programs that write
     every one of them, after which the chain may go on. `error` as for a shape; `tables` are the
     inputs it reads; `kept` the inout buffers it writes, read back when the run is over. The vars of
-    a run are those of the call it goes on from.
+    a run are those of the call it goes on from. Where no var tells how many sequences it steps,
+    that is `groups`: as many as the driven program that calls the same ops.
     """
 
     program: str
@@ -50,6 +51,7 @@ class Chain(Frozen):
     advances: tuple[str, ...]
     kept: tuple[str, ...]
     seeds: tuple[str, ...]
+    groups: int = 1
 
 
 def shapes_of(reading: Reading) -> tuple[Shape, ...]:
@@ -101,7 +103,7 @@ def _needs_no_host(reading: Reading, flow: Traffic) -> bool:
 
 
 def _chain(reading: Reading, name: str, flow: Traffic, emits: Role) -> Chain:
-    buffers = reading.manifest.buffers
+    buffers, program = reading.manifest.buffers, reading.manifest.programs[name]
     advances = {n for n in flow.reads if buffers[n].kind == "carry" and n in flow.writes}
     return Chain(
         program=name,
@@ -111,7 +113,13 @@ def _chain(reading: Reading, name: str, flow: Traffic, emits: Role) -> Chain:
         advances=tuple(sorted(advances)),
         kept=tuple(n for n in flow.writes if buffers[n].kind == "inout"),
         seeds=tuple(d.name for d in each_driven(reading) if advances <= set(d.traffic.writes)),
+        groups=next((d.batch.groups for d in each_driven(reading) if _alike(d, program)), 1),
     )
+
+
+def _alike(driven: Driven, program: Program) -> bool:
+    """Whether two programs call the same ops in the same order."""
+    return [call.op for call in driven.program.calls] == [call.op for call in program.calls]
 
 
 def _written(reading: Reading, flow: Traffic, fill: Fill) -> str | None:

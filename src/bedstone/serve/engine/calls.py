@@ -1,0 +1,279 @@
+"""The calls of an engine: what is written for each, and what comes back."""
+
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Items
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.runtime.executor import Executor, Run
+from bedstone.runtime.ports import Input
+from bedstone.serve.engine.abilities import Abilities
+from bedstone.serve.engine.rows import Entries, Kept, Lines, Rows
+from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.engine.settings import Settings
+from bedstone.spec.manifest import Fill
+from bedstone.verify.protocol import Chain, PageTable, Role, Shape
+
+Found = Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A call under way: `count` tokens of each of `sequences`, the rows of `edition`.
+
+    `last` says that the token after them is wanted.
+    """
+
+    run: Run
+    program: Shape | Chain
+    collect: tuple[str, ...]
+    sequences: tuple[Sequence, ...]
+    count: int
+    edition: int
+    last: bool
+
+    def failed(self, found: Found) -> bool:
+        """Whether the call says that its logits were not finite."""
+        return self.program.error is not None and bool(found[self.program.error].any())
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What goes in with one call, of which the first `real` rows are somebody's.
+
+    `tokens`, `positions` and `slots` of each row; `lengths` of each sequence once they are in;
+    `bounds` [sequences + 1] are where the rows of each begin.
+    """
+
+    tokens: NDArray[np.int32]
+    positions: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    bounds: NDArray[np.int32]
+    real: int
+
+
+_FRESH: Mapping[Fill, Callable[[Fed], NDArray[np.int32]]] = {
+    "position": lambda fed: fed.positions,
+    "slot": lambda fed: fed.slots,
+    "seq_len": lambda fed: fed.lengths,
+}
+
+
+class Calls:
+    """The inputs of a session and the calls that read them."""
+
+    def __init__(
+        self,
+        session: Executor,
+        abilities: Abilities,
+        rows: Rows,
+        unit: int,
+        cpu: Callable[[], float],
+    ) -> None:
+        self.device_seconds = 0.0
+        self._cpu = cpu
+        self._session = session
+        self._abilities = abilities
+        self._rows = rows
+        self._unit = unit
+        self._protocol = abilities.protocol
+        self._inputs: dict[str, Input] = {}
+        self._pages = [(t, Entries(self._input(t.buffer))) for t in self._protocol.page_tables]
+        self._lines = [Lines(self._input(t.buffer), t) for t in self._protocol.line_tables]
+        self.settings = Settings(self._protocol, abilities.knobs, self._input)
+        self._kept: list[Kept] = [entry for _, entry in self._pages]
+        self._kept += [*self._lines, *self.settings.kept]
+        self._reads = cache(session.reads)
+        self._pad = (0, 0)
+
+    def pad_with(self, page: int) -> None:
+        """Rows that belong to nobody write there, and to no line of any sequence."""
+        self._pad = (page, page * self._unit)
+        for row in range(self._abilities.sequences):
+            self._clear_row(row)
+
+    def _clear_row(self, row: int) -> None:
+        page = self._pad[0]
+        for table, entries in self._pages:
+            entries.set(row, self._table_row(table, (page,)))
+        for lines in self._lines:
+            lines.set(row, 0)
+
+    def seat(self, sequence: Sequence) -> None:
+        """Write down all that is kept of a sequence that has a row."""
+        self.repage(sequence)
+        if sequence.lease is not None:
+            for lines in self._lines:
+                lines.set(sequence.row, sequence.lease.slot)
+        self.settings.seat(sequence)
+
+    def repage(self, sequence: Sequence) -> None:
+        """Write down which pages a sequence with a row has."""
+        lease, row = sequence.lease, sequence.row
+        if lease is None or not self._pages:
+            self._rows.room[row] = np.iinfo(np.int64).max
+            return
+        pages = lease.pages
+        self._rows.room[row] = len(pages) * self._unit
+        self._rows.pages[row, : len(pages)] = pages
+        for table, entries in self._pages:
+            entries.set(row, self._table_row(table, pages))
+
+    def unseat(self, row: int, last: int) -> None:
+        """A row is free; the last takes its place."""
+        if row != last:
+            for kept in self._kept:
+                kept.move(last, row)
+        if self._abilities.pads:
+            self._clear_row(last)
+
+    def chunk(self, sequence: Sequence, count: int) -> Flight:
+        """Start a call that takes the next `count` tokens of one sequence."""
+        lease, start = sequence.lease, sequence.fed
+        shape = self._abilities.chunk
+        last = sequence.left == count
+        self._lend(sequence, drawn=last)
+        at = np.arange(start, start + count, dtype=np.int32)
+        pages = np.array(lease.pages if lease else (), np.int32)
+        page, inside = np.divmod(at, self._unit)
+        fed = Fed(
+            np.array(sequence.tokens[start : start + count], np.int32),
+            at,
+            pages[page] * self._unit + inside if pages.size else at,
+            np.array([start + count], np.int32),
+            np.array([0, count], np.int32),
+            count,
+        )
+        self._write(shape, fed)
+        return self._start(shape, (sequence,), count, 1, start + count, last=last)
+
+    def step(self) -> Flight:
+        """Start a call that takes the next token of every row."""
+        rows, count = self._rows, len(self._rows)
+        shape = self._abilities.step(count)
+        width = self._abilities.width(shape, count)
+        for kept in self._kept:
+            kept.flush(width)
+        self._write(shape, self._fed(count, width))
+        longest = int(rows.positions[:count].max()) + 1
+        return self._start(shape, tuple(rows.sequences), 1, width, longest, last=True)
+
+    def follow(self, shape: Shape | Chain | None) -> Chain | None:
+        """The chain that goes on from a step of all rows."""
+        if isinstance(shape, Chain) or shape is None:
+            return shape
+        width = self._abilities.width(shape, len(self._rows))
+        return next(iter(self._protocol.follow(shape, width, self._reads)), None)
+
+    def chain(self, chain: Chain, already: int) -> Flight:
+        """Start a step that takes its inputs from the one before, `already` steps after the rows'.
+
+        Tables alone are written.
+        """
+        rows, count = self._rows, len(self._rows)
+        for kept in self._kept:
+            kept.flush(count)
+        width = count
+        longest = int(rows.positions[:count].max()) + 1 + already
+        return self._start(chain, tuple(rows.sequences), 1, width, longest, last=True)
+
+    # --- how ---
+
+    def _input(self, buffer: str) -> Input:
+        if buffer not in self._inputs:
+            self._inputs[buffer] = self._session.input(buffer)
+        return self._inputs[buffer]
+
+    def _table_row(self, table: PageTable, pages: Items[int]) -> NDArray[np.int32]:
+        """The table's row for a sequence, its first entry repeated past the end."""
+        each = self._unit // table.tokens
+        row = np.repeat(np.array(pages, np.int32) * each, each)
+        if each > 1:
+            row += np.tile(np.arange(each, dtype=np.int32), len(pages))
+        found = np.full(table.pages, row[0], np.int32)
+        found[: len(row)] = row[: table.pages]
+        return found
+
+    def _lend(self, sequence: Sequence, *, drawn: bool) -> None:
+        """Write what is kept of a sequence as the first row."""
+        lease = sequence.lease
+        if lease is not None:
+            for table, entries in self._pages:
+                entries.lend(self._table_row(table, lease.pages))
+            for lines in self._lines:
+                lines.lend(lease.slot)
+        self.settings.lend(sequence, drawn=drawn)
+
+    def _fed(self, count: int, width: int) -> Fed:
+        """The rows' next tokens, and padding up to `width`."""
+        rows, pads = self._rows, width - count
+        at = rows.positions[:count]
+        slots = rows.slots(self._unit)
+        tokens = rows.tokens[:count]
+        if pads:
+            zeros = np.zeros(pads, np.int32)
+            tokens, at = np.concatenate([tokens, zeros]), np.concatenate([at, zeros])
+            slots = np.concatenate([slots, zeros + np.int32(self._pad[1])])
+        return Fed(tokens, at, slots, at + 1, np.arange(width + 1, dtype=np.int32), count)
+
+    def _write(self, shape: Shape, fed: Fed) -> None:
+        """Write what a call takes beside what is kept."""
+        for role in self._roles(shape):
+            values = _values(role, fed)
+            if values is not None:
+                target = self._input(role.buffer)
+                target.values[: len(values)] = values
+                target.write(len(values))
+
+    def _roles(self, shape: Shape) -> tuple[Role, ...]:
+        return tuple(role for role in self._protocol.roles if role.buffer in shape.inputs)
+
+    def _start(
+        self,
+        program: Shape | Chain,
+        sequences: tuple[Sequence, ...],
+        count: int,
+        width: int,
+        longest: int,
+        *,
+        last: bool,
+    ) -> Flight:
+        names = [program.emits.buffer] if program.emits else []
+        names += [program.error] if program.error else []
+        if last and isinstance(program, Shape):
+            names += self.settings.reports(sequences)
+        given = self._protocol.call_vars(count * width, width, longest=longest)
+        began = self._cpu()
+        run = self._session.start(program.program, 1, names, **given)
+        self.device_seconds += self._cpu() - began
+        return Flight(run, program, tuple(names), sequences, count, self._rows.edition, last)
+
+    def land(self, flight: Flight) -> Found:
+        """What each output of a call held; waits for it.
+
+        Raises `DeviceError`: a launch failed.
+        """
+        began = self._cpu()
+        arrays = flight.run.wait()
+        self.device_seconds += self._cpu() - began
+        return {name: array[0] for name, array in zip(flight.collect, arrays, strict=True)}
+
+
+def _values(role: Role, fed: Fed) -> NDArray[np.int32] | None:
+    """What an input takes, or None where it is kept from call to call."""
+    fresh = _FRESH.get(role.fill)
+    if fresh is not None:
+        return fresh(fed)
+    if role.fill == "token":
+        # one for each sequence is the first of its tokens
+        return fed.tokens[fed.bounds[:-1]] if role.over == "groups" else fed.tokens
+    if role.fill == "valid":
+        return (np.arange(len(fed.tokens)) < fed.real).astype(np.int32)
+    if role.fill in {"cu_seqlens", "blocks"}:
+        bounds = fed.bounds if role.fill == "cu_seqlens" else fed.bounds[[0, -1]]
+        return np.pad(bounds, (0, role.entries - len(bounds)), mode="edge")
+    return None

@@ -1,0 +1,457 @@
+"""An engine without a thread: requests in, a turn at a time, events out.
+
+A turn ends what is over time or no longer wanted, lets in who waits, takes prompts on by a piece
+and every sequence that is being answered by a token. Steps that need nothing from the host follow
+each other on the device, several at once.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from time import thread_time
+
+from bedstone.pool import Denial
+from bedstone.runtime.executor import Executor
+from bedstone.serve.engine.abilities import read_abilities
+from bedstone.serve.engine.calls import Calls, Flight, Found
+from bedstone.serve.engine.edits import Edits, edits_anything
+from bedstone.serve.engine.holdings import Holdings
+from bedstone.serve.engine.intake import require_possible
+from bedstone.serve.engine.ledger import Ledger
+from bedstone.serve.engine.rows import Rows
+from bedstone.serve.engine.schedule import (
+    Admission,
+    Prompt,
+    Room,
+    Waiter,
+    plan_chunks,
+    plan_entry,
+    shared_length,
+)
+from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.requests import Event, Limits, Reason, Request, Stats
+from bedstone.spec.frozen import Frozen
+from bedstone.spec.sampling import Knobs
+from bedstone.verify.protocol import Chain, protocol
+
+_MOST_STRIKES = 3
+
+
+class Options(Frozen):
+    """How an engine serves.
+
+    `sequences` at once at most (None: as many as a step takes) and `queue` more that wait. A prompt
+    goes in `chunk` tokens a call at most (None: as many as the package takes), `budget` between two
+    steps of those that are being answered. `admission` "needed" lets in what has room to begin and
+    makes the youngest give way when pages run out; "worst" reserves all that a request may need.
+    `reuse` keeps prefixes, with `host_bytes` of host memory for those that are in the way.
+    """
+
+    sequences: int | None = None
+    queue: int = 256
+    chunk: int | None = None
+    budget: int = 128
+    admission: Admission = "needed"
+    reuse: bool = True
+    host_bytes: int = 0
+
+
+DEFAULTS = Options()
+
+
+class Core:
+    """The requests of a session and what they hold; one thread drives it."""
+
+    def __init__(
+        self,
+        session: Executor,
+        options: Options,
+        knobs: Knobs | None = None,
+        cpu: Callable[[], float] = thread_time,
+    ) -> None:
+        able = read_abilities(session, protocol(session.verified), knobs)
+        self._able = able
+        self._options = options
+        self._ledger = Ledger()
+        self._holdings = Holdings(session, able, reuse=options.reuse, host_bytes=options.host_bytes)
+        self._most = min(able.sequences, options.sequences or able.sequences)
+        self._rows = Rows(able.sequences, self._holdings.geometry.row)
+        self._calls = Calls(session, able, self._rows, self._holdings.unit, cpu)
+        if able.pads:
+            self._calls.pad_with(self._holdings.pad_page)
+        self._ahead = max(1, session.ahead)
+        self._chunk = min(able.rows, options.chunk or able.rows)
+        self._waiting: list[Sequence] = []
+        self._prompts: list[Sequence] = []
+        self._flights: deque[Flight] = deque()
+        self._chain: Chain | None = None
+        self._chained = -1
+        self._restless = False
+        self._timed = False
+        self._orders = 0
+        self._turns = 0
+        self._steps = 0
+        self._preempted = 0
+        self._cpu = cpu
+        self._host_seconds = 0.0
+        self.step_seconds = 0.0
+        self.limits = Limits(able.context, able.vocab, self._most, options.queue, able.missing)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is open."""
+        return bool(self._ledger.open)
+
+    def require_possible(self, request: Request) -> None:
+        """Accept a request that can be answered; any thread may ask.
+
+        Raises `CallerError`: it cannot.
+        """
+        require_possible(self._able, request)
+
+    def submit(self, request: Request) -> None:
+        """Take a request that can be answered, of a name that no open one has."""
+        sequence = Sequence.of(request, self._orders)
+        self._orders += 1
+        if self._able.knobs is not None and edits_anything(request.sampling):
+            sequence.edits = Edits(request.sampling, self._able.most_edits)
+            for token in dict.fromkeys(sequence.tokens):
+                sequence.edits.read(token)
+        self._timed = self._timed or request.deadline is not None
+        self._ledger.begin(sequence)
+        self._waiting.append(sequence)
+        self._restless = True
+
+    def cancel(self, name: str) -> None:
+        """End a request that is open."""
+        sequence = self._ledger.open.get(name)
+        if sequence is not None:
+            self._end(sequence, "cancelled")
+
+    def fail(self, message: str) -> None:
+        """End all that is open: nothing can go on."""
+        for sequence in list(self._ledger.open.values()):
+            self._ledger.end(sequence, "error", message)
+
+    def cancel_all(self) -> None:
+        """End every request."""
+        for name in list(self._ledger.open):
+            self.cancel(name)
+
+    def take_events(self) -> tuple[list[Event], list[str]]:
+        """What there is to tell since the last time, and which requests that ends."""
+        return self._ledger.take()
+
+    def turn(self, now: float) -> None:
+        """Go on by a step.
+
+        Raises `DeviceError`: the device failed.
+        """
+        began, device = self._cpu(), self._calls.device_seconds
+        self._turns += 1
+        if self._timed:
+            self._end_late(now)
+        if not self._go_on():
+            self._compose()
+        if self._flights:
+            self._land(self._flights.popleft())
+        self._host_seconds += self._cpu() - began - (self._calls.device_seconds - device)
+
+    def close(self) -> None:
+        """Wait for what is under way, and forget what is kept."""
+        for flight in self._flights:
+            self._calls.land(flight)
+        self._flights.clear()
+        self._holdings.close()
+
+    def stats(self) -> Stats:
+        """What was done and is held."""
+        running = [*self._prompts, *self._rows.sequences]
+        total, held, kept = self._holdings.pages
+        return Stats(
+            running=len(running),
+            waiting=len(self._waiting),
+            batch=tuple((s.id, s.fed, s.made) for s in running),
+            pages_total=total,
+            pages_held=held,
+            pages_cached=kept,
+            steps=self._steps,
+            step_seconds=self.step_seconds,
+            host_seconds=self._host_seconds,
+            prompt_tokens=self._ledger.prompt_tokens,
+            cached_tokens=self._ledger.cached_tokens,
+            made_tokens=self._ledger.made_tokens,
+            finished=self._ledger.finished,
+            preempted=self._preempted,
+            evicted=self._holdings.evicted,
+            parked=self._holdings.parked,
+        )
+
+    # --- a turn ---
+
+    def _end_late(self, now: float) -> None:
+        late = [
+            sequence
+            for sequence in self._ledger.open.values()
+            if sequence.request.deadline is not None and sequence.request.deadline <= now
+        ]
+        for sequence in late:
+            self._end(sequence, "deadline")
+
+    def _go_on(self) -> bool:
+        """Let the steps under way be followed by others; whether any are."""
+        chain, rows = self._chain, self._rows
+        if chain is None or rows.edition != self._chained or self._prompts or not len(rows):
+            return False
+        if self._restless and self._waiting and len(rows) < self._most:
+            return False
+        left = rows.steps_left()
+        while len(self._flights) < min(self._ahead, left):
+            already = len(self._flights)
+            if not all(self._extend(sequence, already + 2) for sequence in rows.short(already + 2)):
+                break
+            self._flights.append(self._calls.chain(chain, already))
+        return bool(self._flights)
+
+    def _compose(self) -> None:
+        """A step from the host: everything under way is over first."""
+        while self._flights:
+            self._land(self._flights.popleft())
+        self._enter()
+        self._make_room()
+        pieces = self._feed_prompts()
+        self._step()
+        for flight in pieces:
+            self._land_piece(flight)
+
+    def _enter(self) -> None:
+        """Let in who waits."""
+        self._restless = False
+        places = self._most - len(self._prompts) - len(self._rows)
+        if not self._waiting or places <= 0:
+            return
+        growing = len(self._prompts) + len(self._rows)
+        room = Room(places, self._holdings.free_slots, self._holdings.free_pages, growing)
+        waiters = [self._waiter(sequence) for sequence in self._waiting]
+        entry = plan_entry(waiters, room, self._options.admission)
+        for index in entry.passed:
+            self._waiting[index].passed += 1
+        for sequence in [self._waiting[index] for index in entry.admitted]:
+            if not self._begin(sequence):
+                break
+
+    def _waiter(self, sequence: Sequence) -> Waiter:
+        pages = self._holdings.geometry.pages_for
+        return Waiter(
+            now=pages(self._room(sequence)),
+            worst=pages(sequence.most),
+            passed=sequence.passed,
+            first=sequence.gave_way,
+            held=self._options.reuse and any(self._shares(sequence, p) for p in self._prompts),
+        )
+
+    def _room(self, sequence: Sequence) -> int:
+        """Tokens to have room for at first: those there are and the one to follow them."""
+        if self._options.admission == "worst":
+            return sequence.most
+        return min(len(sequence.tokens) + 1, sequence.most)
+
+    def _shares(self, sequence: Sequence, prompt: Sequence) -> bool:
+        """Whether a prompt that is going in is about to be of use to one that waits."""
+        if sequence.tokens[0] != prompt.tokens[0]:
+            return False
+        shared = shared_length(sequence.tokens[:-1], prompt.tokens)
+        geometry = self._holdings.geometry
+        if geometry.per_sequence:
+            return prompt.fed < prompt.prompt - 1 <= shared
+        return geometry.whole(shared) > max(prompt.cached, 0)
+
+    def _begin(self, sequence: Sequence) -> bool:
+        """Lease what a sequence needs; False: there is not as much after all."""
+        found = self._holdings.begin(sequence.tokens, self._room(sequence))
+        if isinstance(found, Denial):
+            return False
+        sequence.lease, sequence.fed = found
+        sequence.cached = sequence.fed if sequence.cached < 0 else sequence.cached
+        sequence.gave_way = False
+        self._waiting.remove(sequence)
+        self._prompts.append(sequence)
+        self._seat_ready(sequence)
+        return True
+
+    def _make_room(self) -> None:
+        """Pages for the rows' next tokens: the youngest give way where there are not enough."""
+        for sequence in self._rows.short(2):
+            while sequence.row >= 0 and not self._extend(sequence, 2):
+                self._give_way(max(self._running(), key=lambda each: each.order))
+
+    def _extend(self, sequence: Sequence, ahead: int) -> bool:
+        lease = sequence.lease
+        if lease is None:
+            raise AssertionError(f"sequence `{sequence.id}` runs without a lease")
+        at = int(self._rows.positions[sequence.row])
+        if not self._holdings.extend(lease, min(at + ahead, sequence.most)):
+            return False
+        self._calls.repage(sequence)
+        return True
+
+    def _running(self) -> list[Sequence]:
+        return [*self._prompts, *self._rows.sequences]
+
+    def _feed_prompts(self) -> list[Flight]:
+        """Start the pieces of prompts that go in now."""
+        prompts = [Prompt(s.fed, self._left(s)) for s in self._prompts]
+        plan = plan_chunks(prompts, self._turns, self._chunk, self._options.budget)
+        return [self._calls.chunk(self._prompts[index], count) for index, count in plan]
+
+    def _left(self, sequence: Sequence) -> int:
+        """Tokens of a prompt that go in before there is something to be done on the host."""
+        before = sequence.prompt - 1 - sequence.fed
+        keeps = self._options.reuse and self._holdings.geometry.per_sequence
+        if before > 0 and keeps:
+            return before
+        return sequence.left if self._able.chunk.emits else sequence.left - 1
+
+    def _step(self) -> None:
+        """Start a step of every row."""
+        for sequence in [s for s in self._rows.sequences if s.request.constraint is not None]:
+            self._calls.settings.restrict(sequence)
+        self._chain = None
+        if not len(self._rows):
+            return
+        flight = self._calls.step()
+        self._flights.append(flight)
+        if not self._rows.needs_host[: len(self._rows)].any():
+            self._chain = self._calls.follow(flight.program)
+            self._chained = self._rows.edition
+
+    # --- what comes back ---
+
+    def _land_piece(self, flight: Flight) -> None:
+        """A piece of a prompt is in."""
+        found = self._calls.land(flight)
+        (sequence,) = flight.sequences
+        if sequence.over:
+            return
+        if flight.failed(found):
+            self._end(sequence, "error", "logits were not finite")
+            return
+        sequence.fed += flight.count
+        lease = sequence.lease
+        if lease is not None and (sequence.fed == sequence.prompt - 1 or not self._left(sequence)):
+            self._holdings.keep(lease, sequence.tokens[: sequence.fed])
+            self._restless = True
+        if flight.last and flight.program.emits is not None:
+            token = int(found[flight.program.emits.buffer].flat[0])
+            self._made(sequence, token, found, 0)
+        if not sequence.over:
+            self._seat_ready(sequence)
+
+    def _seat_ready(self, sequence: Sequence) -> None:
+        """Give a sequence a row once all but its last token are in."""
+        past = sequence.fed >= sequence.prompt or not self._able.chunk.emits
+        if sequence.left == 1 and past:
+            self._prompts.remove(sequence)
+            self._rows.add(sequence, needs_host=_needs_host(sequence))
+            self._calls.seat(sequence)
+
+    def _land(self, flight: Flight) -> None:
+        """A step is over: a token for each of its rows."""
+        found = self._calls.land(flight)
+        self._steps += 1
+        if flight.failed(found):
+            self._isolate(flight)
+            return
+        emits = flight.program.emits
+        if emits is None:
+            raise AssertionError("a step hands tokens back")
+        rows, count = self._rows, len(flight.sequences)
+        made = found[emits.buffer].reshape(-1, emits.width)[:count, 0]
+        same = flight.edition == rows.edition
+        if same:
+            rows.tokens[:count] = made
+            rows.positions[:count] += 1
+        for row, (sequence, token) in enumerate(zip(flight.sequences, made.tolist(), strict=True)):
+            if sequence.over:
+                continue
+            if not same:
+                rows.tokens[sequence.row] = token
+                rows.positions[sequence.row] += 1
+            sequence.fed += 1
+            self._made(sequence, token, found, row)
+
+    def _made(self, sequence: Sequence, token: int, found: Found, row: int) -> None:
+        """A sequence has its next token."""
+        if token in sequence.stops:
+            self._end(sequence, "stop")
+            return
+        sequence.tokens.append(token)
+        if _needs_host(sequence):
+            logprob, top = self._calls.settings.told(found, row, sequence)
+            self._ledger.tell(sequence, token, logprob, top)
+            self._calls.settings.after(sequence, token)
+        else:
+            self._ledger.tell(sequence, token)
+        constraint = sequence.request.constraint
+        if constraint is not None and not constraint.accept(token):
+            self._end(sequence, "stop")
+        elif len(sequence.tokens) == sequence.end:
+            self._end(sequence, "length")
+
+    def _isolate(self, flight: Flight) -> None:
+        """A step of several failed: each computes its tokens again alone, and fails alone."""
+        self._chain = None
+        while self._flights:
+            self._calls.land(self._flights.popleft())
+        for sequence in [s for s in flight.sequences if not s.over]:
+            sequence.strikes += 1
+            if len(flight.sequences) == 1 or sequence.strikes == _MOST_STRIKES:
+                self._end(sequence, "error", "logits were not finite")
+            else:
+                self._wait_again(sequence, keep=False)
+
+    def _give_way(self, sequence: Sequence) -> None:
+        """A sequence lets go of its pages, and goes on when there is room again."""
+        self._preempted += 1
+        self._wait_again(sequence, keep=True)
+
+    def _wait_again(self, sequence: Sequence, *, keep: bool) -> None:
+        self._leave(sequence, keep=keep)
+        sequence.fed = 0
+        sequence.gave_way = True
+        self._waiting.append(sequence)
+        self._waiting.sort(key=lambda each: (not each.gave_way, each.order))
+
+    def _end(self, sequence: Sequence, reason: Reason, message: str = "") -> None:
+        """A request is over."""
+        if sequence.lease is None:
+            self._waiting.remove(sequence)
+        else:
+            self._leave(sequence, keep=reason != "error")
+        self._ledger.end(sequence, reason, message)
+
+    def _leave(self, sequence: Sequence, *, keep: bool) -> None:
+        """A sequence gives back what it holds; what it computed is kept for others."""
+        lease = sequence.lease
+        if lease is None:
+            raise AssertionError(f"sequence `{sequence.id}` leaves without a lease")
+        if sequence.row >= 0:
+            self._calls.unseat(*self._rows.remove(sequence))
+        else:
+            self._prompts.remove(sequence)
+        sequence.lease = None
+        self._restless = True
+        # a state of one exact length is past it when steps are under way
+        if keep and not (self._flights and self._holdings.geometry.per_sequence):
+            self._holdings.retire(lease, sequence.tokens[: sequence.fed])
+        else:
+            lease.close()
+
+
+def _needs_host(sequence: Sequence) -> bool:
+    """Whether something is done on the host between its tokens."""
+    request = sequence.request
+    return (
+        sequence.edits is not None
+        or request.constraint is not None
+        or request.sampling.logprobs is not None
+    )

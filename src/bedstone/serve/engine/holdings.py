@@ -1,0 +1,234 @@
+"""What sequences hold of a session's states, and the prefixes that are kept for others.
+
+The pool says what is whose; this makes the copies that it asks for.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bedstone.pool import (
+    Busy,
+    Checkpoint,
+    Copies,
+    Denial,
+    Geometry,
+    Hit,
+    HostRoom,
+    Lease,
+    Moves,
+    Parked,
+    Pool,
+    PrefixTree,
+    SlotCopy,
+)
+from bedstone.runtime.executor import Executor
+from bedstone.serve.engine.abilities import Abilities
+
+_SPARE_SLOTS = 2
+
+
+class Holdings:
+    """Leases of a session's states. `unit` tokens are a page.
+
+    `reuse` keeps the prefixes of what was computed, as long as nobody wants the room; `host_bytes`
+    of host memory take those that had to make way.
+    """
+
+    def __init__(
+        self, session: Executor, abilities: Abilities, *, reuse: bool, host_bytes: int
+    ) -> None:
+        capacity, protocol = session.capacity, abilities.protocol
+        states = session.manifest.states.items()
+        self.unit = protocol.page_tokens or capacity.unit
+        self._session = session
+        self._paged = tuple((n, s.bytes_per_token) for n, s in states if s.bytes_per_token)
+        self._own = tuple((n, s.bytes_per_seq) for n, s in states if s.bytes_per_seq)
+        self._room = self._host_room(host_bytes)
+        self._pool = Pool(self._geometry(abilities), self._room)
+        self._tree = PrefixTree(self._pool) if reuse else None
+        self._host = np.zeros(host_bytes, np.uint8)
+        self.evicted = 0
+        self.parked = 0
+        pad = self._pool.lease(1) if abilities.pads else None
+        self._pad = pad if isinstance(pad, Lease) else None
+
+    @property
+    def geometry(self) -> Geometry:
+        """The pages and slots there are."""
+        return self._pool.geometry
+
+    @property
+    def pad_page(self) -> int:
+        """The page that rows of nobody write to."""
+        return self._pad.pages[0] if self._pad and self._pad.pages else 0
+
+    @property
+    def pages(self) -> tuple[int, int, int]:
+        """How many pages there are for sequences, how many of them they hold, and prefixes."""
+        tally, pad = self._pool.pages, len(self._pad.pages) if self._pad else 0
+        return tally.total - pad, tally.held - pad, tally.kept
+
+    @property
+    def free_pages(self) -> int:
+        """How many pages no sequence holds."""
+        return self._pool.pages.total - self._pool.pages.held
+
+    @property
+    def free_slots(self) -> int | None:
+        """How many slots no sequence holds; None where they need none."""
+        tally = self._pool.slots
+        return tally.total - tally.held if self.geometry.per_sequence else None
+
+    def never(self, tokens: int) -> Denial | None:
+        """Why so many tokens of a sequence can never be held, or None."""
+        limit = self.geometry.limit
+        if limit is not None and tokens > limit:
+            return self._denied(tokens)
+        total, _, _ = self.pages
+        return self._denied(tokens) if self.geometry.pages_for(tokens) > total else None
+
+    def begin(self, tokens: Sequence[int], room: int) -> tuple[Lease, int] | Denial:
+        """A lease of `room` tokens for a sequence of `tokens`, and how many of them it has."""
+        woken = False
+        while True:
+            hit = self._tree.lookup(tokens) if self._tree else None
+            if hit is not None and isinstance(hit.kept, Parked):
+                # once: what has to make way for the rest of the lease would be woken for ever
+                hit, woken = (None, woken) if woken else (hit, True)
+            lease = self._lease(tokens, hit, room)
+            if isinstance(lease, Lease):
+                self._copy(lease.copies)
+                return lease, lease.length
+            # what was evicted may be what was found: looked up again
+            if not isinstance(lease, Busy) or not self._evict():
+                return lease
+
+    def extend(self, lease: Lease, room: int) -> bool:
+        """Have room for so many tokens in all; False: others have it."""
+        while True:
+            denial = lease.extend(room)
+            if denial is None:
+                return True
+            if not isinstance(denial, Busy) or not self._evict():
+                return False
+
+    def keep(self, lease: Lease, tokens: Sequence[int]) -> None:
+        """Keep the state of so many tokens for others; without slots, of the whole pages."""
+        if self._tree is None:
+            return
+        whole = len(tokens) if self.geometry.per_sequence else self.geometry.whole(len(tokens))
+        lease.advance(len(tokens) - lease.length)
+        if not whole:
+            return
+        while not isinstance(kept := lease.checkpoint(whole), Checkpoint):
+            if not isinstance(kept, Busy) or not self._evict():
+                return
+        self._copy(kept.copies)
+        self._tree.insert(tokens[:whole], kept)
+
+    def retire(self, lease: Lease, tokens: Sequence[int]) -> None:
+        """End a lease and keep the state of its tokens for others."""
+        if self._tree is None or not tokens:
+            lease.close()
+            return
+        lease.advance(len(tokens) - lease.length)
+        self._tree.insert(tokens, lease.retire())
+
+    def close(self) -> None:
+        """Forget what is kept."""
+        if self._tree is not None:
+            self._tree.close()
+
+    # --- how ---
+
+    def _geometry(self, abilities: Abilities) -> Geometry:
+        capacity, protocol = self._session.capacity, abilities.protocol
+        pages = capacity.tokens // self.unit if protocol.page_tables else 0
+        row = min((t.tokens * t.pages // self.unit for t in protocol.page_tables), default=0)
+        slots = capacity.slots if self._own else 0
+        # a model without states has nothing to hold: so many at once
+        slots = slots if pages or slots else abilities.sequences + _SPARE_SLOTS
+        return Geometry(pages, self.unit, row, slots)
+
+    def _host_room(self, nbytes: int) -> HostRoom | None:
+        if not nbytes:
+            return None
+        page = self.unit * sum(each for _, each in self._paged)
+        return HostRoom(nbytes, page, sum(each for _, each in self._own))
+
+    def _denied(self, tokens: int) -> Denial | None:
+        found = self._pool.lease(tokens)
+        if isinstance(found, Lease):
+            found.close()
+            return Busy(self.geometry.pages_for(tokens), 0)
+        return found
+
+    def _lease(self, tokens: Sequence[int], hit: Hit | None, room: int) -> Lease | Denial:
+        if hit is None:
+            return self._pool.lease(room)
+        kept = hit.kept
+        if isinstance(kept, Parked):
+            woken = self._wake(tokens, hit, kept)
+            if not isinstance(woken, Checkpoint):
+                return woken
+            kept = woken
+        return self._pool.lease(room, kept, hit.length)
+
+    def _wake(self, tokens: Sequence[int], hit: Hit, parked: Parked) -> Checkpoint | Denial:
+        waking = self._pool.wake(parked, hit.length)
+        if isinstance(waking, Denial):
+            return waking
+        self._move(waking.moves)
+        kept = waking.awake()
+        if self._tree is not None:
+            self._tree.insert(tokens[: hit.length], kept)
+        return kept
+
+    def _evict(self) -> bool:
+        evicted = self._tree.evict() if self._tree else None
+        if evicted is None:
+            return False
+        self._move(evicted.moves)
+        evicted.close()
+        self.evicted += 1
+        self.parked += evicted.parked
+        return True
+
+    def _copy(self, copies: Copies) -> None:
+        for page in copies.pages:
+            for name, each in self._paged:
+                size = self.unit * each
+                target, source = page.target * size, page.source * size
+                self._session.copy(name, target, source, page.tokens * each)
+        for slot in copies.slots:
+            for name, each in self._own:
+                if isinstance(slot, SlotCopy):
+                    size = slot.count * each
+                    self._session.copy(name, slot.target * each, slot.source * each, size)
+                else:
+                    self._session.clear(name, slot.target * each, slot.count * each)
+
+    def _move(self, moves: Moves) -> None:
+        room = self._room
+        if room is None:
+            return
+        for page in moves.pages:
+            for step in range(page.count):
+                at = page.offset + step * room.page_stride
+                for name, each in self._paged:
+                    size = self.unit * each
+                    self._moved(name, (page.page + step) * size, at, size, to_host=moves.to_host)
+                    at += size
+        for slot in moves.slots:
+            for step in range(slot.count):
+                at = slot.offset + step * room.slot_stride
+                for name, each in self._own:
+                    self._moved(name, (slot.slot + step) * each, at, each, to_host=moves.to_host)
+                    at += each
+
+    def _moved(self, name: str, offset: int, at: int, size: int, *, to_host: bool) -> None:
+        if to_host:
+            self._host[at : at + size] = self._session.fetch(name, offset, size)
+        else:
+            self._session.fill(name, offset, self._host[at : at + size])

@@ -1,0 +1,120 @@
+"""What the next step does: who is let in, which prompts go on, who gives way. Pure.
+
+Requests are let in in the order they came. One that needs more than there is may be passed by
+smaller ones behind it, `PATIENCE` times; then all wait for it. Prompts go in piece by piece between
+the steps of those that are being answered; the oldest prompt and the one nearest to its end take
+turns, so that neither a long prompt nor a stream of short ones holds up the other.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from bedstone.spec.frozen import Frozen
+
+PATIENCE = 16
+"""How often a request may be passed by others behind it."""
+
+Admission = Literal["needed", "worst"]
+"""Whether a sequence gets pages as it grows, and others give way when they run out, or all that it
+may ever need at once."""
+
+
+class Waiter(Frozen):
+    """A request that waits: pages it needs to begin, and at most; how often it was passed.
+
+    `first` says that it ran before and gave way: nobody passes it. `held` that the prefix it
+    shares with another prompt is being computed: it is passed without a grudge.
+    """
+
+    now: int
+    worst: int
+    passed: int = 0
+    first: bool = False
+    held: bool = False
+
+
+class Room(Frozen):
+    """What is free: places in a step, slots (None: sequences have none), pages.
+
+    `growing` are the sequences that run, each of which will want another page.
+    """
+
+    places: int
+    slots: int | None
+    pages: int
+    growing: int
+
+
+class Entry(Frozen):
+    """Who may begin, and who was passed by one of them, both as indices of the queue."""
+
+    admitted: tuple[int, ...]
+    passed: tuple[int, ...]
+
+
+def plan_entry(waiting: Sequence[Waiter], room: Room, admission: Admission) -> Entry:
+    """Who of the queue may begin now."""
+    places = room.places if room.slots is None else min(room.places, room.slots)
+    pages, growing = room.pages, room.growing
+    admitted: list[int] = []
+    stuck: list[int] = []
+    passed: set[int] = set()
+    for index, waiter in enumerate(waiting):
+        if len(admitted) == places:
+            break
+        if waiter.held:
+            continue
+        # of what each grows by in turn a page is left: else the first to grow would take it back
+        need = waiter.worst if admission == "worst" else waiter.now + growing
+        if need <= pages:
+            admitted.append(index)
+            passed.update(stuck)
+            pages -= waiter.worst if admission == "worst" else waiter.now
+            growing += 1
+            continue
+        if waiter.first or waiter.passed >= PATIENCE:
+            break
+        stuck.append(index)
+    return Entry(tuple(admitted), tuple(sorted(passed)))
+
+
+class Prompt(Frozen):
+    """A prompt that is going in: tokens that have, and that have still to."""
+
+    fed: int
+    left: int
+
+
+def plan_chunks(
+    prompts: Sequence[Prompt], turn: int, chunk: int, budget: int
+) -> tuple[tuple[int, int], ...]:
+    """Which prompts go on now, oldest first in `prompts`, and by how many tokens.
+
+    A piece ends where a multiple of `chunk` tokens does, so that the same prompt is cut alike
+    whenever it comes. The first piece is taken whatever the `budget` of tokens, others only where
+    they fit.
+    """
+    order = sorted(range(len(prompts)), key=lambda index: (prompts[index].left, index))
+    if turn % 2 == 0:
+        order = sorted(order, key=lambda index: index != 0)
+    found: list[tuple[int, int]] = []
+    for index in order:
+        prompt = prompts[index]
+        count = min(prompt.left, chunk - prompt.fed % chunk)
+        if found and count > budget:
+            break
+        found.append((index, count))
+        budget -= count
+    return tuple(found)
+
+
+def shared_length(tokens: Sequence[int], others: Sequence[int]) -> int:
+    """How many tokens two sequences begin with alike."""
+    most = min(len(tokens), len(others))
+    if tokens[:most] == others[:most]:
+        return most
+    low, high = 0, most
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if tokens[:middle] == others[:middle] else (low, middle)
+    return low

@@ -1,0 +1,63 @@
+"""A request on its way: its tokens, what it holds, how far it has come."""
+
+from dataclasses import dataclass
+
+from bedstone.pool import Lease
+from bedstone.serve.engine.edits import Edits
+from bedstone.serve.requests import Request
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """`tokens` are the prompt and what was made, `end` of them once the last has been.
+
+    The states hold the first `fed` of them.
+
+    `order` counts the requests as they came. `row` is its place in a step, -1 without one.
+    `cached` is how many of the prompt's tokens were there when it first began. `strikes` counts
+    the steps of several sequences that failed with it.
+    """
+
+    request: Request
+    order: int
+    stops: frozenset[int]
+    tokens: list[int]
+    prompt: int
+    end: int
+    fed: int = 0
+    lease: Lease | None = None
+    row: int = -1
+    cached: int = -1
+    passed: int = 0
+    gave_way: bool = False
+    strikes: int = 0
+    over: bool = False
+    edits: Edits | None = None
+
+    @staticmethod
+    def of(request: Request, order: int) -> "Sequence":
+        """A sequence that has not begun."""
+        tokens = [int(token) for token in request.tokens]
+        count = len(tokens)
+        stops = frozenset(request.stop_ids)
+        return Sequence(request, order, stops, tokens, count, count + request.max_tokens)
+
+    @property
+    def id(self) -> str:
+        """The request's name."""
+        return self.request.id
+
+    @property
+    def most(self) -> int:
+        """The most tokens its states hold: the last one made is not fed back."""
+        return self.end - 1
+
+    @property
+    def made(self) -> int:
+        """How many tokens were made."""
+        return len(self.tokens) - self.prompt
+
+    @property
+    def left(self) -> int:
+        """How many tokens must go in before there is one to follow them."""
+        return len(self.tokens) - self.fed

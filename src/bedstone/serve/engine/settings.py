@@ -1,0 +1,150 @@
+"""How each row's token is drawn, as the inputs of a sampler hold it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.runtime.ports import Input
+from bedstone.serve.engine.edits import Edits
+from bedstone.serve.engine.rows import Entries, Kept
+from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.requests import Sampling
+from bedstone.spec.manifest import Fill
+from bedstone.spec.sampling import Knobs
+from bedstone.verify.protocol import Protocol
+
+_SEED_BITS = 64
+
+_FILLS: Mapping[Fill, Callable[[Sampling], float]] = {
+    "temperature": lambda sampling: sampling.temperature,
+    "top_k": lambda sampling: max(0, sampling.top_k),
+    "top_p": lambda sampling: sampling.top_p,
+    "min_p": lambda sampling: sampling.min_p,
+    "seed": lambda sampling: _signed(sampling.seed),
+}
+
+_PLAIN = Sampling()
+
+Value = NDArray[Any] | float
+
+
+class Settings:
+    """The inputs of a sampler, a row a sequence. Without one there are none."""
+
+    def __init__(
+        self, protocol: Protocol, knobs: Knobs | None, take: Callable[[str], Input]
+    ) -> None:
+        self._fills = [
+            (fill, Entries(take(role.buffer)))
+            for role in protocol.roles
+            if (fill := _FILLS.get(role.fill)) is not None and role.over == "groups"
+        ]
+        self.knobs = None if knobs is None else _KnobInputs(knobs, take)
+        self.kept: list[Kept] = [entries for _, entries in self._fills]
+        self.kept += [] if self.knobs is None else self.knobs.kept
+
+    def seat(self, sequence: Sequence) -> None:
+        """Write down how the tokens of a sequence with a row are drawn."""
+        for entries, value in self._values(sequence, drawn=True):
+            entries.set(sequence.row, value)
+
+    def lend(self, sequence: Sequence, *, drawn: bool) -> None:
+        """Write it as the first row; as if nothing was asked where no token is `drawn`."""
+        for entries, value in self._values(sequence, drawn=drawn):
+            entries.lend(value)
+
+    def after(self, sequence: Sequence, token: int) -> None:
+        """A sequence that needs the host has made a token: what changes of its row, if it has one.
+
+        Of its constraint nothing yet: the mask is asked for when it is needed.
+        """
+        if sequence.edits is None or self.knobs is None:
+            return
+        entry = sequence.edits.make(token)
+        if sequence.row >= 0:
+            self.knobs.edit(sequence.row, sequence.edits, entry)
+
+    def restrict(self, sequence: Sequence) -> None:
+        """Write down what may come next of a sequence with a constraint and a row."""
+        if sequence.request.constraint is not None and self.knobs is not None:
+            self.knobs.allowed.set(sequence.row, _mask(sequence))
+
+    def reports(self, sequences: Iterable[Sequence]) -> list[str]:
+        """The outputs that say how likely tokens were, where one of the sequences asks."""
+        asked = any(s.request.sampling.logprobs is not None for s in sequences)
+        return list(self.knobs.outputs) if self.knobs is not None and asked else []
+
+    def told(
+        self, found: Mapping[str, NDArray[Any]], row: int, sequence: Sequence
+    ) -> tuple[float | None, tuple[tuple[int, float], ...]]:
+        """How likely a row's token was, and the likeliest, where the sequence asks."""
+        most = sequence.request.sampling.logprobs
+        if most is None or self.knobs is None:
+            return None, ()
+        drawn, token, logprob = (found[name] for name in self.knobs.outputs)
+        top = zip(token[row, :most].tolist(), logprob[row, :most].tolist(), strict=True)
+        return float(drawn[row]), tuple(top)
+
+    def _values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Entries, Value]]:
+        sampling = sequence.request.sampling if drawn else _PLAIN
+        for fill, entries in self._fills:
+            yield entries, fill(sampling)
+        if self.knobs is not None:
+            yield from self.knobs.values(sequence, drawn=drawn)
+
+
+class _KnobInputs:
+    """What v7 has no fill for, by the names that the package's record gives."""
+
+    def __init__(self, knobs: Knobs, take: Callable[[str], Input]) -> None:
+        self._edits = Entries(take(knobs.edits))
+        self._edited = tuple(
+            Entries(take(name)) for name in (knobs.edit_token, knobs.edit_scale, knobs.edit_add)
+        )
+        self._restricted = Entries(take(knobs.restricted))
+        self.allowed = Entries(take(knobs.allowed))
+        self._report = Entries(take(knobs.report))
+        self.outputs = (knobs.logprob, knobs.top_token, knobs.top_logprob)
+        self.kept: list[Kept] = [
+            self._edits,
+            *self._edited,
+            self._restricted,
+            self.allowed,
+            self._report,
+        ]
+
+    def values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Entries, Value]]:
+        """What each holds of a sequence; what nobody reads is left as it is."""
+        edits = sequence.edits if drawn else None
+        yield self._edits, 0 if edits is None else edits.count
+        if edits is not None:
+            yield from zip(self._edited, (edits.tokens, edits.scales, edits.adds), strict=True)
+        restricted = drawn and sequence.request.constraint is not None
+        yield self._restricted, int(restricted)
+        if restricted:
+            yield self.allowed, _mask(sequence)
+        asked = sequence.request.sampling.logprobs if drawn else None
+        yield self._report, -1 if asked is None else asked
+
+    def edit(self, row: int, edits: Edits, entry: int) -> None:
+        """One entry of a row's edits is another."""
+        self._edits.set(row, edits.count)
+        for entries, values in zip(
+            self._edited, (edits.tokens, edits.scales, edits.adds), strict=True
+        ):
+            entries.poke(row, entry, values[entry])
+
+
+def _mask(sequence: Sequence) -> NDArray[np.int32]:
+    constraint = sequence.request.constraint
+    if constraint is None:
+        raise AssertionError("no constraint")
+    return np.ascontiguousarray(constraint.allowed(), np.uint32).view(np.int32)
+
+
+def _signed(seed: int) -> int:
+    """The low 64 bits of a seed, as a number of that many bits with a sign."""
+    low: int = seed % 2**_SEED_BITS
+    return low - 2**_SEED_BITS if low >= 2 ** (_SEED_BITS - 1) else low

@@ -1,0 +1,54 @@
+"""An engine without a thread, driven turn by turn, its events sorted by request."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from bedstone.serve.engine.core import Core
+from bedstone.serve.requests import Event, Finished, Request, Token
+
+
+class Told:
+    """What was told of each request; that its end came last, and once."""
+
+    def __init__(self) -> None:
+        self.tokens: dict[str, list[int]] = defaultdict(list)
+        self.ends: dict[str, Finished] = {}
+        self.events: list[Event] = []
+
+    def take(self, events: Sequence[Event]) -> None:
+        for event in events:
+            assert event.request not in self.ends, event
+            self.events.append(event)
+            if isinstance(event, Token):
+                self.tokens[event.request].append(event.token)
+            else:
+                self.ends[event.request] = event
+
+
+class Driven(Told):
+    """A core and the time it is told."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__()
+        self.core = core
+        self.now = 0.0
+
+    def submit(self, name: str, tokens: Sequence[int], max_tokens: int, **more: object) -> None:
+        request = Request(name, tokens, max_tokens, **more)
+        self.core.require_possible(request)
+        self.core.submit(request)
+
+    def turn(self) -> list[Event]:
+        self.core.turn(self.now)
+        events, ended = self.core.take_events()
+        self.take(events)
+        assert sorted(ended) == sorted(e.request for e in events if isinstance(e, Finished))
+        return events
+
+    def finish(self, most: int = 10_000) -> None:
+        """Turns until nothing is open."""
+        for _ in range(most):
+            if not self.core.busy:
+                return
+            self.turn()
+        raise AssertionError(f"{self.core.stats()} is not over after {most} turns")
