@@ -23,7 +23,7 @@ AVAILABLE = runnable(read_sets(), read_features())
 
 DTYPES = {
     "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-    "i8": np.int8, "u8": np.uint8, "i32": np.int32,
+    "i8": np.int8, "u8": np.uint8, "i32": np.int32, "i64": np.int64,
 }  # fmt: skip
 
 

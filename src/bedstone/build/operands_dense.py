@@ -269,8 +269,7 @@ def sample(launch: Sample) -> Operands:
         **{name: Io(name) for name in (*SETTINGS, *ASKED)},
         **{f"to_{name}": Io(kept) for name, kept in SETTINGS.items()},
         "drawn": Values(launch.dst.tensor),
-        "rows": Count(launch.rows),
-        "step_rows": Size("step_rows"),
+        "rows": Size("step_rows"),
         "most_edits": Size("edits"),
         **sizes(vocab=launch.vocab, most=MOST_LIKELIEST),
     }

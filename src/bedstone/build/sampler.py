@@ -26,7 +26,7 @@ ASKED: tuple[Role, ...] = (
 
 KNOBS = Knobs(**{name: name for name in Knobs.__struct_fields__})
 
-CHAINED: Mapping[str, str] = {"sample": "sample_carried"}
+CHAINED: Mapping[str, str] = {"sample": "sample_carried", "sample_rows": "sample_carried_rows"}
 """The entry that a chain calls in place of a driven step's."""
 
 _BIASED = 1024

@@ -211,7 +211,7 @@ _NAMERS: dict[type, Callable[[Any], str]] = {
     Glu: _glu,
     Eltwise: lambda launch: launch.fn + _part(launch) + _form(launch.dst),
     ArgMax: lambda launch: ("argmax" if launch.rows == 1 else "argmax_rows") + _form(launch.dst),
-    Sample: lambda launch: "sample" + _form(launch.dst),
+    Sample: lambda launch: ("sample" if launch.rows == 1 else "sample_rows") + _form(launch.dst),
     Close: lambda launch: ("close" if launch.rows == 1 else "close_rows") + _form(launch.dst),
     TakeRow: lambda launch: "take_row" + _form(launch.dst),
     TakePart: lambda launch: "take_part" + _form(launch.dst),

@@ -72,7 +72,7 @@ _ROWS = (
     _Row("Scale", "scale"),
     _Row("Softcap", "softcap"),
     _Row("ArgMax", "argmax argmax_rows"),
-    _Row("Sample", "sample sample_carried"),
+    _Row("Sample", "sample sample_rows sample_carried sample_carried_rows"),
     _Row("Close", "close close_rows"),
     _Row("Row", "take_row"),
     _Row("Part", "take_part"),

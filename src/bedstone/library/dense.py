@@ -27,8 +27,8 @@ MOST_PAIRS = 256
 
 _CHUNK = 4096
 
-_SAMPLER = Shared(2048 * (8 + 8 + 4))
-"""Of each tile of a row its weight and its largest logit, and a count for each digit of a key."""
+_SAMPLER = Shared(2048 * (8 + 4) + 2048 * 8)
+"""Of each tile of a row its weight and its largest logit, and what each digit of a key comes to."""
 
 _NORM = ints("rows width unit") + floats("eps") + ints("plus_one")
 
@@ -124,11 +124,12 @@ def _sampler_rows(logits: Params, advance: Params) -> Iterator[Row]:
     told = outputs("scores logprob") + outputs("top_token", "i32") + outputs("top_logprob")
     carried = outputs("to_temperature") + outputs("to_top_k", "i32")
     carried += outputs("to_top_p to_min_p") + outputs("to_seed", "i64")
-    drawn, sizes = outputs("drawn", "i32"), ints("rows step_rows vocab")
+    drawn, sizes = outputs("drawn", "i32"), ints("rows vocab")
     read = (x, where, *knobs)
     params = (*read, *changes, *drawn, *told, *carried, *sizes, *ints("most_edits most"))
-    yield "sample", "sample.c", params, EACH_ROW, _SAMPLER
-    yield "sample_carried", "sample.c", (*read, *drawn, *sizes), EACH_ROW, _SAMPLER
+    for rows, grid in (("", ()), ("_rows", EACH_ROW)):
+        yield f"sample{rows}", "sample.c", params, grid, _SAMPLER
+        yield f"sample_carried{rows}", "sample.c", (*read, *drawn, *sizes), grid, _SAMPLER
     closed = inputs("drawn position pages", "i32") + advance
     sizes = ints("rows page pages_width")
     yield "close", "close.c", closed + outputs("run", "i32") + sizes, (), None

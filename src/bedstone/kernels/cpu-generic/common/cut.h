@@ -14,7 +14,7 @@
 #define LEFT_OUT (-0x1.fffffep+127f)
 #define ONE (1 << 30)     /* what the largest logit weighs */
 #define MOST_TILES 2048
-#define DIGITS 2048       /* values of a digit of a key */
+#define DIGIT 11          /* bits of a digit of a key, at most */
 
 typedef struct {
     const float *x;
@@ -93,17 +93,17 @@ BS_STATIC uint64_t weigh(const row *r, cut c, int least, uint64_t *masses)
 }
 
 /* Integers in the order of the floats; the two zeros are one. */
-static BS_INLINE uint32_t key_of(float x)
+static BS_INLINE vi keys_of(vf x)
 {
-    uint32_t bits;
-    x += 0.0f;
-    memcpy(&bits, &x, sizeof bits);
-    return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+    vi bits = (vi)(x + 0.0f);
+    return bits ^ ((bits >> 31) & 0x7fffffff);
 }
 
-static BS_INLINE float of_key(uint32_t key)
+static BS_INLINE int32_t key_of(float x) { return keys_of(vf_set(x))[0]; }
+
+static BS_INLINE float of_key(int32_t key)
 {
-    uint32_t bits = key ^ (key >> 31 ? 0x80000000u : 0xffffffffu);
+    int32_t bits = key ^ ((key >> 31) & 0x7fffffff);
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
@@ -112,20 +112,28 @@ static BS_INLINE float of_key(uint32_t key)
 /* What logits are counted by: one each, or their weights. */
 typedef enum { COUNT, WEIGHT } measure;
 
-/* Fill `bins` by the digit at `shift` of the keys from `least` on that begin as `prefix` does. */
-static BS_INLINE void sort_tile(const row *r, int t, measure by, uint32_t least, uint32_t prefix, int shift,
-                                int width, uint64_t *bins)
+/* Some digit of a key without its sign: its bits, what the digits before it have to be, the least key. */
+typedef struct {
+    int shift, width;
+    uint32_t before;
+    int32_t least;
+} digit;
+
+static BS_INLINE int any(vi mask) { return vf_max(vf_select(mask, vf_set(1), vf_set(0))) > 0; }
+
+/* Add what a tile's logits come to into `bins`, by the digit, where the digits before it are right. */
+static BS_INLINE void sort_tile(const row *r, int t, measure by, digit d, uint64_t *bins)
 {
+    int above = d.shift + d.width;
     for (int i = t * r->tile, end = tile_end(r, t); i < end; i += VL) {
         vf x = logits_at(r, i);
-        if (key_of(vf_max(x)) < least) continue;
-        vi w = by == WEIGHT ? weights_of(r, x) : (vi){0} + 1;
-        for (int lane = 0; lane < bs_min(VL, end - i); lane++) {
-            uint32_t key = key_of(x[lane]);
-            /* of a key's first digit there is nothing before it */
-            if (key >= least && (uint64_t)key >> (shift + width) == prefix)
-                bins[key >> shift & ((1u << width) - 1)] += (uint32_t)w[lane];
-        }
+        vi key = keys_of(x), bare = key ^ INT32_MIN, wanted = (key >= d.least) & (lanes_from(i) < end);
+        /* of a key's first digit there is nothing before it */
+        if (above < 32) wanted &= ((bare >> above) & (int32_t)((1u << (32 - above)) - 1)) == (int32_t)d.before;
+        if (!any(wanted)) continue;
+        vi w = (by == WEIGHT ? weights_of(r, x) : (vi){0} + 1) & wanted;
+        vi place = (bare >> d.shift) & ((1 << d.width) - 1);
+        for (int lane = 0; lane < VL; lane++) bins[place[lane]] += (uint32_t)w[lane];
     }
 }
 
@@ -141,21 +149,20 @@ typedef struct {
  * which digit it is. */
 BS_STATIC found_cut reaches(const row *r, measure by, uint64_t wanted, float least, uint64_t *bins)
 {
-    static const struct { int shift, width; } digits[] = {{21, 11}, {10, 11}, {0, 10}};
-    uint32_t prefix = 0, floor = key_of(least);
-    for (int d = 0; d < 3; d++) {
-        int shift = digits[d].shift, width = digits[d].width;
-        memset(bins, 0, sizeof *bins << width);
+    digit d = {32, 0, 0, key_of(least)};
+    for (int from = 32; from > 0; from = d.shift) {
+        d.width = bs_min(DIGIT, from);
+        d.shift = from - d.width;
+        memset(bins, 0, sizeof *bins << d.width);
         for (int t = 0; t < r->tiles; t++)
-            if (r->tops == NULL || key_of(r->tops[t]) >= floor)
-                sort_tile(r, t, by, floor, prefix, shift, width, bins);
-        uint32_t digit = (1u << width) - 1;
-        for (; digit > 0 && bins[digit] < wanted; digit--) wanted -= bins[digit];
-        prefix = prefix << width | digit;
-        uint32_t begins = prefix << shift;
-        floor = begins > floor ? begins : floor;
+            if (r->tops == NULL || key_of(r->tops[t]) >= d.least) sort_tile(r, t, by, d, bins);
+        uint32_t value = (1u << d.width) - 1;
+        for (; value > 0 && bins[value] < wanted; value--) wanted -= bins[value];
+        d.before = d.before << d.width | value;
+        int32_t begins = (int32_t)(d.before << d.shift) ^ INT32_MIN;
+        d.least = bs_max(begins, d.least);
     }
-    return (found_cut){of_key(prefix), wanted};
+    return (found_cut){of_key((int32_t)d.before ^ INT32_MIN), wanted};
 }
 
 /* What the largest logits of tiles say of the value that `reaches` looks for: no less than this. */

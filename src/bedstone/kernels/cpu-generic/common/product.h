@@ -93,17 +93,36 @@ static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_
         }
 }
 
+/* The weights that come after those of a pass over weight rows [c, c + VO), in `steps` steps: further rows,
+   or the list's next blocks; behind its last ones a list that begins where it ends. */
+static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, const bs_pass *p, int steps)
+{
+    int last = c + VO >= w->count, end = p->first + p->count, blocks = p->count;
+    bs_sender s = {.w = w->row + (last ? 0 : c + VO), .skip = bs_row_bytes(32 * p->first)};
+    if (last) {
+        int more = end < k / 32;
+        s.skip = more ? bs_row_bytes(32 * end) : (size_t)w->count * bs_row_bytes(k);
+        blocks = bs_min(BS_SPAN, k / 32 - (more ? end : 0));
+    }
+    s.lines = VO * (uint32_t)((bs_row_bytes(32 * blocks) + 63) / 64);
+    s.each = (s.lines << 16) / (uint32_t)steps + 1;
+    return s;
+}
+
 static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                           bs_scratch *scratch)
 {
     bs_span *span = (bs_span *)scratch->panel;
+    int tiles = bs_min(bs_ceil_div(rows, BS_CODE_ROWS), BS_SEND_TILES);
     for (int first = 0; first < a->k / 32; first += BS_SPAN) {
+        bs_sender sender;
         bs_pass pass = {.first = first, .count = bs_min(BS_SPAN, a->k / 32 - first), .span = span};
+        pass.sender = &sender;
         pass.panel = bs_panel_at(span + 1, pass.count);
         bs_rows_lay(a, pass.first, pass.count, from, rows, span);
         for (int c = 0; c < w->count; c += VO) {
-            pass.w = w->row + c;
-            bs_pack(pass.w, pass.first, pass.count, pass.panel);
+            sender = bs_after(w, a->k, c, &pass, pass.count * (1 + tiles));
+            bs_pack(w->row + c, pass.first, pass.count, pass.panel, &sender);
             bs_code_rows(&pass, a, from, rows, scratch->sums, c);
         }
     }
@@ -117,22 +136,23 @@ _Static_assert(sizeof(bs_span) + BS_SPAN * BS_PANEL_ROW <= sizeof(((bs_scratch *
 static void bs_product(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                        bs_scratch *scratch)
 {
-    if (rows <= BS_FEW_ROWS) bs_send_for(w, a->k, scratch);
+    int few = rows <= (a->x ? BS_FEW_ROWS : BS_FEW_CODE_ROWS);
+    if (few) bs_send_for(w, a->k, scratch);
 #if BS_ROUNDED
     if (a->rounded) {
-        if (rows <= BS_FEW_ROWS) bs_pairs_few(a, w, from, rows, bs_ahead(bs_row_bytes(a->k)), scratch);
+        if (few) bs_pairs_few(a, w, from, rows, bs_ahead(bs_row_bytes(a->k)), scratch);
         else bs_pairs_many(a, w, from, rows, scratch);
         return;
     }
 #endif
 #if !BS_DENSE
     if (!a->x) {
-        if (rows <= BS_FEW_ROWS) bs_codes_few(a, w, from, rows, scratch->sums);
+        if (few) bs_codes_few(a, w, from, rows, scratch->sums);
         else bs_codes_many(a, w, from, rows, scratch);
         return;
     }
 #endif
-    if (rows <= BS_FEW_ROWS) bs_float_few(a, w, from, rows, scratch->sums);
+    if (few) bs_float_few(a, w, from, rows, scratch->sums);
     else bs_float_many(a, w, from, rows, scratch);
 }
 

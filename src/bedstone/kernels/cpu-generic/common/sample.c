@@ -1,4 +1,4 @@
-/* sample, sample_carried: the token drawn from each row of logits; a block a row.
+/* sample, sample_carried: the token drawn from logits; with _rows from those of each row, a block a row.
  *
  * A row with a logit that is not finite draws -1. `close` makes the tokens those of the step.
  */
@@ -7,7 +7,7 @@
 
 /* Scratch of a block. */
 typedef struct {
-    uint64_t masses[MOST_TILES], bins[DIGITS];
+    uint64_t masses[MOST_TILES], bins[1 << DIGIT];
     float tops[MOST_TILES];
 } room;
 
@@ -216,21 +216,16 @@ static knobs read_knobs(bs_cursor *at)
     return k;
 }
 
-/* Of row `r` of `rows`: a step of several rows of one sequence draws behind its last. */
-static settings settings_of(const knobs *k, int r, const int32_t *position, int rows, int step_rows)
+/* Of sequence `r`, whose last row is at `position`: the token is that of the place behind it. */
+static settings settings_of(const knobs *k, int r, int position)
 {
     return (settings){k->temperature[r], k->top_p[r], k->min_p[r], k->top_k[r], (uint64_t)k->seed[r],
-                      (uint32_t)position[step_rows - rows + r] + 1};
+                      (uint32_t)position + 1};
 }
 
-BS_KERNEL(sample, "in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<f32>, "
-                  "in buffer<i64>, in buffer<i32>, in buffer<i32>, in buffer<f32>, in buffer<f32>, in buffer<i32>, "
-                  "in buffer<i32>, in buffer<i32>, out buffer<i32>, out buffer<f32>, out buffer<f32>, "
-                  "out buffer<i32>, out buffer<f32>, out buffer<f32>, out buffer<i32>, out buffer<f32>, "
-                  "out buffer<f32>, out buffer<i64>, i32, i32, i32, i32, i32")
+/* The token of sequence `r`, which all rows belong to where it is `alone`, else row `r`. */
+static void sample_row(bs_cursor at, int r, int alone, void *shared)
 {
-    BS_UNUSED(grid);
-    bs_cursor at = args;
     const float *logits = bs_ptr(&at);
     const int32_t *position = bs_ptr(&at);
     knobs k = read_knobs(&at);
@@ -246,13 +241,12 @@ BS_KERNEL(sample, "in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<i32
     int32_t *to_top_k = bs_ptr(&at);
     float *to_top_p = bs_ptr(&at), *to_min_p = bs_ptr(&at);
     int64_t *to_seed = bs_ptr(&at);
-    int rows = bs_i32(&at), step_rows = bs_i32(&at), vocab = bs_i32(&at), most_edits = bs_i32(&at);
-    int most = bs_i32(&at), r = (int)block->x;
+    int rows = bs_i32(&at), vocab = bs_i32(&at), most_edits = bs_i32(&at), most = bs_i32(&at);
 
     size_t first = (size_t)r * (size_t)vocab, edit = (size_t)r * (size_t)most_edits;
     size_t words = (size_t)bs_ceil_div(vocab, 32) * (size_t)r, told = (size_t)r * (size_t)most;
     const float *x = logits + first;
-    settings s = settings_of(&k, r, position, rows, step_rows);
+    settings s = settings_of(&k, r, position[alone ? rows - 1 : r]);
     to_temperature[r] = s.temperature;
     to_top_k[r] = s.top_k;
     to_top_p[r] = s.top_p;
@@ -268,19 +262,48 @@ BS_KERNEL(sample, "in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<i32
     if (to.asked >= 0) tell(x, vocab, top, token[r], &to, shared);
 }
 
-BS_KERNEL(sample_carried, "in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<i32>, in buffer<f32>, "
-                          "in buffer<f32>, in buffer<i64>, out buffer<i32>, i32, i32, i32")
+/* The same as the step before left it, with nothing asked besides. */
+static void sample_row_carried(bs_cursor at, int r, int alone, void *shared)
 {
-    BS_UNUSED(grid);
-    bs_cursor at = args;
     const float *logits = bs_ptr(&at);
     const int32_t *position = bs_ptr(&at);
     knobs k = read_knobs(&at);
     int32_t *token = bs_ptr(&at);
-    int rows = bs_i32(&at), step_rows = bs_i32(&at), vocab = bs_i32(&at), r = (int)block->x;
+    int rows = bs_i32(&at), vocab = bs_i32(&at);
 
     const float *x = logits + (size_t)r * (size_t)vocab;
-    settings s = settings_of(&k, r, position, rows, step_rows);
+    settings s = settings_of(&k, r, position[alone ? rows - 1 : r]);
     best top = search(x, vocab);
     token[r] = top.finite ? token_of(x, vocab, top, &s, NULL, shared) : -1;
+}
+
+#define READ "in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<i32>, in buffer<f32>, in buffer<f32>, in buffer<i64>, "
+#define CHANGES "in buffer<i32>, in buffer<i32>, in buffer<f32>, in buffer<f32>, in buffer<i32>, in buffer<i32>, in buffer<i32>, "
+#define TOLD "out buffer<i32>, out buffer<f32>, out buffer<f32>, out buffer<i32>, out buffer<f32>, "
+#define KEPT "out buffer<f32>, out buffer<i32>, out buffer<f32>, out buffer<f32>, out buffer<i64>, "
+
+BS_KERNEL(sample, READ CHANGES TOLD KEPT "i32, i32, i32, i32")
+{
+    BS_UNUSED(block);
+    BS_UNUSED(grid);
+    sample_row(args, 0, 1, shared);
+}
+
+BS_KERNEL(sample_rows, READ CHANGES TOLD KEPT "i32, i32, i32, i32")
+{
+    BS_UNUSED(grid);
+    sample_row(args, (int)block->x, 0, shared);
+}
+
+BS_KERNEL(sample_carried, READ "out buffer<i32>, i32, i32")
+{
+    BS_UNUSED(block);
+    BS_UNUSED(grid);
+    sample_row_carried(args, 0, 1, shared);
+}
+
+BS_KERNEL(sample_carried_rows, READ "out buffer<i32>, i32, i32")
+{
+    BS_UNUSED(grid);
+    sample_row_carried(args, (int)block->x, 0, shared);
 }

@@ -25,6 +25,7 @@ typedef int32_t v8i __attribute__((vector_size(32)));
 typedef uint8_t vb __attribute__((vector_size(32)));
 typedef v8f vof;
 typedef v8i voi;
+typedef uint8_t vow __attribute__((vector_size(4 * VO))); /* a word of each output's codes */
 
 static BS_INLINE vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static BS_INLINE v8f v8_fma(v8f a, v8f b, v8f c) { return a * b + c; }
@@ -245,12 +246,12 @@ static BS_INLINE void bytes_transpose(const uint8_t in[8][16], uint8_t out[16][8
         for (int j = 0; j < 16; j++) out[j][i] = in[i][j];
 }
 
-/* Codes of eight rows side by side, as vo_dot4 takes them. */
-static BS_INLINE void vb_interleave(const vb rows[8], uint8_t *out, int stride)
+/* Sixteen bytes at `offset` of VO rows: fours of them side by side, as vo_dot4 takes them. */
+static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, vow fours[4])
 {
-    BS_UNUSED(stride);
-    for (int k = 0; k < 32; k++)
-        for (int i = 0; i < 8; i++) out[VO * k + 2 * (i % 4) + i / 4] = ((const uint8_t *)&rows[i])[k];
+    uint8_t *out = (uint8_t *)fours;
+    for (int k = 0; k < 16; k++)
+        for (int i = 0; i < VO; i++) out[VO * k + 2 * (i % 4) + i / 4] = rows[i][offset + (size_t)k];
 }
 
 static BS_INLINE v8i v8_from_u8(const uint8_t *p)

@@ -8,7 +8,8 @@
 #define BS_CHUNK 256       /* activation rows a call takes, at most: see bs_chunk */
 #define BS_FLOAT_CHUNK 128
 #define BS_SPARE 8         /* rows past a chunk that a whole tile of rows may write */
-#define BS_FEW_ROWS 3
+#define BS_FEW_ROWS 3      /* for which a panel does not pay */
+#define BS_FEW_CODE_ROWS 2
 
 typedef struct {
     const float *x;        /* [rows, k], or null: then codes */
