@@ -1,6 +1,6 @@
 """Where a step's time goes on the CPU: each launch, on every thread, as it runs in place.
 
-    python scripts/profile_cpu_step.py CHECKPOINT [--each]
+    python scripts/profile_cpu_step.py CHECKPOINT [--each] [--sequences 16]
 
 Every entry of the step's launch list is replaced by one that reads the clock around it, so
 launches run as they always do: their weights cold, the threads' waits between them included. Of
@@ -33,6 +33,7 @@ from bedstone.runtime.device import Tap
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.image import LAUNCH_WORDS
 from bedstone.runtime.load import load
+from bedstone.runtime.session import Session
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import Unit, compile_many, find_compiler
@@ -170,6 +171,7 @@ def main() -> None:
     parser.add_argument("--unfused", action="store_true", help="hold every rule of the lane back")
     parser.add_argument("--prompt", type=int, default=32, help="tokens before the steps")
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--sequences", type=int, default=1, help="rows of a step, one a sequence")
     parser.add_argument("--prefill", action="store_true", help="time the prompt, one chunk of it")
     parser.add_argument("--cache", type=Path, help="a folder that keeps compiled kernels")
     parser.add_argument("--each", action="store_true", help="every launch by itself")
@@ -182,28 +184,36 @@ def main() -> None:
 def measure(options: argparse.Namespace, folder: Path) -> tuple[list[str], list[list[Timed]]]:
     """The step's entries, and what every launch of every step took."""
     with closing(open_checkpoint(options.checkpoint)) as opened:
-        wanted = Options(options.numerics, held=RULES if options.unfused else ())
+        held = RULES if options.unfused else ()
+        wanted = Options(options.numerics, held=held, sequences=options.sequences)
         request = Request(opened, wanted, options.cache or folder / "cache")
         package = compile_checkpoint(request, folder / "package", lambda _: None)
-        tokens = package.lock.pages(options.prompt + options.steps + 9)
-        with load(package.path, tokens=tokens, checkpoint=opened) as session:
-            generator = Generator(session)
-            generator.prefill([1 + i % 97 for i in range(options.prompt)])
-            generator.advance(8)
+        tokens = options.sequences * package.lock.pages(options.prompt + options.steps + 9)
+        count = options.sequences
+        with load(package.path, tokens=tokens, sequences=count, checkpoint=opened) as session:
             clock = Clock(folder)
             with patch.object(Replayer, "replay", clock.stand_in()):
-                take(generator, options)
-            return clock.names, clock.steps
+                take(session, options)
+            return clock.names, clock.steps[-options.steps :]
 
 
-def take(generator: Generator, options: argparse.Namespace) -> None:
-    """The steps to time: of decoding, or prompts fed again and again."""
+def take(session: Session, options: argparse.Namespace) -> None:
+    """The steps to time, the last that are taken: of decoding, or prompts fed again and again."""
+    prompt = [1 + i % 97 for i in range(options.prompt)]
+    if options.sequences > 1:
+        prompts = [[1 + at, *prompt[1:]] for at in range(options.sequences)]
+        for _ in session.generate_together(prompts, 8 + options.steps):
+            pass
+        return
+    generator = Generator(session)
     if not options.prefill:
+        generator.prefill(prompt)
+        generator.advance(8)
         generator.advance(options.steps)
         return
     for _ in range(options.steps):
         generator.reset()
-        generator.prefill([1 + i % 97 for i in range(options.prompt)])
+        generator.prefill(prompt)
 
 
 def lines(names: list[str], steps: list[list[Timed]], *, each: bool) -> list[str]:

@@ -6,7 +6,7 @@
 #ifndef BS_CODE_ROWS_H
 #define BS_CODE_ROWS_H
 
-#include <code_product.h>
+#include <code_panel.h>
 
 #define BS_TILE_LINES 16 /* rows of a tile of activations, and of its sums */
 #define BS_SHARES (1 + BS_TWO_SCALES) /* parts of a block whose products are scaled apart */
@@ -205,7 +205,7 @@ static void bs_code_rows(const bs_pass *p, const bs_activations *a, size_t from,
     bs_tiles_open();
     for (int r = 0; r < rows; r += BS_TILE_LINES) {
         int left = bs_min(BS_TILE_LINES, rows - r);
-        bs_send_next(p, a->k, r, left, rows);
+        for (int b = 0; b < p->count; b++) bs_send(p->sender);
         bs_tile_rows(p, a, from + (size_t)r, left, sums + r, column);
     }
     bs_tiles_close();

@@ -143,32 +143,6 @@ static BS_INLINE void bytes_transpose(const uint8_t in[8][16], uint8_t out[16][8
     for (int i = 0; i < 8; i++) _mm_storeu_si128((__m128i *)out[2 * i], a[i]);
 }
 
-/* Eight rows of eight words to eight columns, `stride` words apart. */
-static BS_INLINE void v8_transpose(const __m256 rows[8], float *out, int stride)
-{
-    __m256 pairs[8], fours[8];
-    for (int i = 0; i < 4; i++) {
-        pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
-        pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
-    }
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 2; j++) {
-            __m256 a = pairs[4 * i + j], b = pairs[4 * i + 2 + j];
-            fours[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
-            fours[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
-        }
-    for (int j = 0; j < 4; j++) {
-        _mm256_storeu_ps(out + j * stride, _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x20));
-        _mm256_storeu_ps(out + (4 + j) * stride, _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31));
-    }
-}
-
-/* Codes of eight rows: groups of four side by side, `stride` groups from one to the next. */
-static BS_INLINE void vb_interleave(const vb rows[8], uint8_t *out, int stride)
-{
-    v8_transpose((const __m256 *)rows, (float *)out, stride);
-}
-
 static BS_INLINE v8i v8_from_u8(const uint8_t *p)
 {
     return (v8i)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));

@@ -22,6 +22,7 @@ typedef vi v8i;
 typedef uint8_t vb __attribute__((vector_size(32)));
 typedef vf vof;
 typedef vi voi;
+typedef vb vow;
 
 #include <avx2.h>
 
@@ -81,11 +82,48 @@ static BS_INLINE voi vo_dot4_i8(voi acc, const uint8_t *w, int32_t x)
     return dot4_i8(acc, vb_load(w), (vb)_mm256_set1_epi32(x));
 }
 
+/* Eight rows of eight words to eight columns, `stride` words apart. */
+static BS_INLINE void v8_transpose(const __m256 rows[8], float *out, int stride)
+{
+    __m256 pairs[8], fours[8];
+    for (int i = 0; i < 4; i++) {
+        pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+        pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            __m256 a = pairs[4 * i + j], b = pairs[4 * i + 2 + j];
+            fours[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
+            fours[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
+        }
+    for (int j = 0; j < 4; j++) {
+        _mm256_storeu_ps(out + j * stride, _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x20));
+        _mm256_storeu_ps(out + (4 + j) * stride, _mm256_permute2f128_ps(fours[j], fours[4 + j], 0x31));
+    }
+}
+
 static BS_INLINE void vf_transpose(const float *const rows[VL], int at, float *out, int stride)
 {
     __m256 values[8];
     for (int i = 0; i < 8; i++) values[i] = _mm256_loadu_ps(rows[i] + at);
     v8_transpose(values, out, stride);
+}
+
+/* Lane L of register i comes from row i + 4 L: words side by side are rows in their order. */
+static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, vow fours[4])
+{
+    __m256i r[4];
+    for (int i = 0; i < 4; i++) {
+        __m128i low = _mm_loadu_si128((const __m128i *)(rows[i] + offset));
+        r[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(low),
+                                       _mm_loadu_si128((const __m128i *)(rows[i + 4] + offset)), 1);
+    }
+    __m256i a = _mm256_unpacklo_epi32(r[0], r[1]), b = _mm256_unpacklo_epi32(r[2], r[3]);
+    __m256i c = _mm256_unpackhi_epi32(r[0], r[1]), d = _mm256_unpackhi_epi32(r[2], r[3]);
+    fours[0] = (vow)_mm256_unpacklo_epi64(a, b);
+    fours[1] = (vow)_mm256_unpackhi_epi64(a, b);
+    fours[2] = (vow)_mm256_unpacklo_epi64(c, d);
+    fours[3] = (vow)_mm256_unpackhi_epi64(c, d);
 }
 
 #endif

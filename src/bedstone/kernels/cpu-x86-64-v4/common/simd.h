@@ -22,6 +22,7 @@ typedef int32_t v8i __attribute__((vector_size(32)));
 typedef uint8_t vb __attribute__((vector_size(32)));
 typedef vf vof;
 typedef vi voi;
+typedef uint8_t vow __attribute__((vector_size(64)));
 
 #include <avx2.h>
 
@@ -144,6 +145,24 @@ static BS_INLINE void vf_transpose(const float *const rows[VL], int at, float *o
         _mm512_storeu_ps(out + (8 + j) * stride, _mm512_shuffle_f32x4(even_low, even_high, 0xdd));
         _mm512_storeu_ps(out + (12 + j) * stride, _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd));
     }
+}
+
+/* Lane L of register i comes from row i + 4 L: words side by side are rows in their order. */
+static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, vow fours[4])
+{
+    __m512i r[4];
+    for (int i = 0; i < 4; i++) {
+        r[i] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(rows[i] + offset)));
+        r[i] = _mm512_inserti32x4(r[i], _mm_loadu_si128((const __m128i *)(rows[i + 4] + offset)), 1);
+        r[i] = _mm512_inserti32x4(r[i], _mm_loadu_si128((const __m128i *)(rows[i + 8] + offset)), 2);
+        r[i] = _mm512_inserti32x4(r[i], _mm_loadu_si128((const __m128i *)(rows[i + 12] + offset)), 3);
+    }
+    __m512i a = _mm512_unpacklo_epi32(r[0], r[1]), b = _mm512_unpacklo_epi32(r[2], r[3]);
+    __m512i c = _mm512_unpackhi_epi32(r[0], r[1]), d = _mm512_unpackhi_epi32(r[2], r[3]);
+    fours[0] = (vow)_mm512_unpacklo_epi64(a, b);
+    fours[1] = (vow)_mm512_unpackhi_epi64(a, b);
+    fours[2] = (vow)_mm512_unpacklo_epi64(c, d);
+    fours[3] = (vow)_mm512_unpackhi_epi64(c, d);
 }
 
 #endif
