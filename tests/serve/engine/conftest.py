@@ -6,7 +6,8 @@ import pytest
 
 from bedstone.runtime.load import load
 from bedstone.runtime.session import Session
-from bedstone.serve.engine.core import DEFAULTS, Core, Options
+from bedstone.serve.engine.core import Core
+from bedstone.serve.engine.options import DEFAULTS, Options
 from driven import Driven
 from served_toy import served_parts
 

@@ -212,7 +212,7 @@ class Calls:
         """The rows' next tokens, and padding up to `width`."""
         rows, pads = self._rows, width - count
         at = rows.positions[:count]
-        slots = rows.slots(self._unit)
+        slots = rows.slots(self._unit) if self._pages else at
         tokens = rows.tokens[:count]
         if pads:
             zeros = np.zeros(pads, np.int32)
@@ -244,7 +244,7 @@ class Calls:
     ) -> Flight:
         names = [program.emits.buffer] if program.emits else []
         names += [program.error] if program.error else []
-        if last and isinstance(program, Shape):
+        if last and isinstance(program, Shape) and any(s.slow for s in sequences):
             names += self.settings.reports(sequences)
         given = self._protocol.call_vars(count * width, width, longest=longest)
         began = self._cpu()

@@ -7,9 +7,9 @@ each other on the device, several at once.
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from time import thread_time
 
-from bedstone.pool import Denial
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import read_abilities
 from bedstone.serve.engine.calls import Calls, Flight, Found
@@ -17,45 +17,16 @@ from bedstone.serve.engine.edits import Edits, edits_anything
 from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.intake import require_possible
 from bedstone.serve.engine.ledger import Ledger
+from bedstone.serve.engine.options import Options
+from bedstone.serve.engine.queue import Queue
 from bedstone.serve.engine.rows import Rows
-from bedstone.serve.engine.schedule import (
-    Admission,
-    Prompt,
-    Room,
-    Waiter,
-    plan_chunks,
-    plan_entry,
-    shared_length,
-)
+from bedstone.serve.engine.schedule import Prompt, plan_chunks
 from bedstone.serve.engine.sequence import Sequence
-from bedstone.serve.requests import Event, Limits, Reason, Request, Stats
-from bedstone.spec.frozen import Frozen
+from bedstone.serve.requests import Event, Limits, Reason, Request, Stats, Token
 from bedstone.spec.sampling import Knobs
 from bedstone.verify.protocol import Chain, protocol
 
 _MOST_STRIKES = 3
-
-
-class Options(Frozen):
-    """How an engine serves.
-
-    `sequences` at once at most (None: as many as a step takes) and `queue` more that wait. A prompt
-    goes in `chunk` tokens a call at most (None: as many as the package takes), `budget` between two
-    steps of those that are being answered. `admission` "needed" lets in what has room to begin and
-    makes the youngest give way when pages run out; "worst" reserves all that a request may need.
-    `reuse` keeps prefixes, with `host_bytes` of host memory for those that are in the way.
-    """
-
-    sequences: int | None = None
-    queue: int = 256
-    chunk: int | None = None
-    budget: int = 128
-    admission: Admission = "needed"
-    reuse: bool = True
-    host_bytes: int = 0
-
-
-DEFAULTS = Options()
 
 
 class Core:
@@ -69,18 +40,21 @@ class Core:
         cpu: Callable[[], float] = thread_time,
     ) -> None:
         able = read_abilities(session, protocol(session.verified), knobs)
-        self._able = able
         self._options = options
         self._ledger = Ledger()
         self._holdings = Holdings(session, able, reuse=options.reuse, host_bytes=options.host_bytes)
+        pages, _, _ = self._holdings.pages
+        if pages:
+            able = replace(able, context=min(able.context, pages * self._holdings.unit))
+        self._able = able
         self._most = min(able.sequences, options.sequences or able.sequences)
         self._rows = Rows(able.sequences, self._holdings.geometry.row)
         self._calls = Calls(session, able, self._rows, self._holdings.unit, cpu)
         if able.pads:
             self._calls.pad_with(self._holdings.pad_page)
         self._ahead = max(1, session.ahead)
-        self._chunk = min(able.rows, options.chunk or able.rows)
-        self._waiting: list[Sequence] = []
+        self._chunk = min(able.rows, options.chunk)
+        self._queue = Queue(self._holdings, options.admission)
         self._prompts: list[Sequence] = []
         self._flights: deque[Flight] = deque()
         self._chain: Chain | None = None
@@ -113,13 +87,15 @@ class Core:
         sequence = Sequence.of(request, self._orders)
         self._orders += 1
         if self._able.knobs is not None and edits_anything(request.sampling):
+            sequence.slow = True
             sequence.edits = Edits(request.sampling, self._able.most_edits)
             for token in dict.fromkeys(sequence.tokens):
                 sequence.edits.read(token)
         self._timed = self._timed or request.deadline is not None
         self._ledger.begin(sequence)
-        self._waiting.append(sequence)
+        self._queue.put(sequence)
         self._restless = True
+        self._restrict(sequence, None)
 
     def cancel(self, name: str) -> None:
         """End a request that is open."""
@@ -169,7 +145,7 @@ class Core:
         total, held, kept = self._holdings.pages
         return Stats(
             running=len(running),
-            waiting=len(self._waiting),
+            waiting=len(self._queue),
             batch=tuple((s.id, s.fed, s.made) for s in running),
             pages_total=total,
             pages_held=held,
@@ -202,7 +178,7 @@ class Core:
         chain, rows = self._chain, self._rows
         if chain is None or rows.edition != self._chained or self._prompts or not len(rows):
             return False
-        if self._restless and self._waiting and len(rows) < self._most:
+        if self._restless and len(self._queue) and len(rows) < self._most:
             return False
         left = rows.steps_left()
         while len(self._flights) < min(self._ahead, left):
@@ -226,57 +202,10 @@ class Core:
     def _enter(self) -> None:
         """Let in who waits."""
         self._restless = False
-        places = self._most - len(self._prompts) - len(self._rows)
-        if not self._waiting or places <= 0:
-            return
-        growing = len(self._prompts) + len(self._rows)
-        room = Room(places, self._holdings.free_slots, self._holdings.free_pages, growing)
-        waiters = [self._waiter(sequence) for sequence in self._waiting]
-        entry = plan_entry(waiters, room, self._options.admission)
-        for index in entry.passed:
-            self._waiting[index].passed += 1
-        for sequence in [self._waiting[index] for index in entry.admitted]:
-            if not self._begin(sequence):
-                break
-
-    def _waiter(self, sequence: Sequence) -> Waiter:
-        pages = self._holdings.geometry.pages_for
-        return Waiter(
-            now=pages(self._room(sequence)),
-            worst=pages(sequence.most),
-            passed=sequence.passed,
-            first=sequence.gave_way,
-            held=self._options.reuse and any(self._shares(sequence, p) for p in self._prompts),
-        )
-
-    def _room(self, sequence: Sequence) -> int:
-        """Tokens to have room for at first: those there are and the one to follow them."""
-        if self._options.admission == "worst":
-            return sequence.most
-        return min(len(sequence.tokens) + 1, sequence.most)
-
-    def _shares(self, sequence: Sequence, prompt: Sequence) -> bool:
-        """Whether a prompt that is going in is about to be of use to one that waits."""
-        if sequence.tokens[0] != prompt.tokens[0]:
-            return False
-        shared = shared_length(sequence.tokens[:-1], prompt.tokens)
-        geometry = self._holdings.geometry
-        if geometry.per_sequence:
-            return prompt.fed < prompt.prompt - 1 <= shared
-        return geometry.whole(shared) > max(prompt.cached, 0)
-
-    def _begin(self, sequence: Sequence) -> bool:
-        """Lease what a sequence needs; False: there is not as much after all."""
-        found = self._holdings.begin(sequence.tokens, self._room(sequence))
-        if isinstance(found, Denial):
-            return False
-        sequence.lease, sequence.fed = found
-        sequence.cached = sequence.fed if sequence.cached < 0 else sequence.cached
-        sequence.gave_way = False
-        self._waiting.remove(sequence)
-        self._prompts.append(sequence)
-        self._seat_ready(sequence)
-        return True
+        running = len(self._prompts) + len(self._rows)
+        for sequence in self._queue.enter(self._most - running, self._prompts, running):
+            self._prompts.append(sequence)
+            self._seat_ready(sequence)
 
     def _make_room(self) -> None:
         """Pages for the rows' next tokens: the youngest give way where there are not enough."""
@@ -306,15 +235,13 @@ class Core:
     def _left(self, sequence: Sequence) -> int:
         """Tokens of a prompt that go in before there is something to be done on the host."""
         before = sequence.prompt - 1 - sequence.fed
-        keeps = self._options.reuse and self._holdings.geometry.per_sequence
+        keeps = self._holdings.reuses and self._holdings.geometry.per_sequence
         if before > 0 and keeps:
             return before
         return sequence.left if self._able.chunk.emits else sequence.left - 1
 
     def _step(self) -> None:
         """Start a step of every row."""
-        for sequence in [s for s in self._rows.sequences if s.request.constraint is not None]:
-            self._calls.settings.restrict(sequence)
         self._chain = None
         if not len(self._rows):
             return
@@ -336,22 +263,27 @@ class Core:
             self._end(sequence, "error", "logits were not finite")
             return
         sequence.fed += flight.count
-        lease = sequence.lease
-        if lease is not None and (sequence.fed == sequence.prompt - 1 or not self._left(sequence)):
-            self._holdings.keep(lease, sequence.tokens[: sequence.fed])
-            self._restless = True
+        self._keep(sequence)
         if flight.last and flight.program.emits is not None:
             token = int(found[flight.program.emits.buffer].flat[0])
             self._made(sequence, token, found, 0)
         if not sequence.over:
             self._seat_ready(sequence)
 
+    def _keep(self, sequence: Sequence) -> None:
+        """Keep a prompt for those that share it: with a slot, all but the token that must run."""
+        per_sequence = self._holdings.geometry.per_sequence
+        done = sequence.fed == sequence.prompt - 1 if per_sequence else not self._left(sequence)
+        if done and sequence.lease is not None:
+            self._holdings.keep(sequence.lease, sequence.tokens[: sequence.fed])
+            self._restless = True
+
     def _seat_ready(self, sequence: Sequence) -> None:
         """Give a sequence a row once all but its last token are in."""
         past = sequence.fed >= sequence.prompt or not self._able.chunk.emits
         if sequence.left == 1 and past:
             self._prompts.remove(sequence)
-            self._rows.add(sequence, needs_host=_needs_host(sequence))
+            self._rows.add(sequence, needs_host=sequence.slow)
             self._calls.seat(sequence)
 
     def _land(self, flight: Flight) -> None:
@@ -364,7 +296,7 @@ class Core:
         emits = flight.program.emits
         if emits is None:
             raise AssertionError("a step hands tokens back")
-        rows, count = self._rows, len(flight.sequences)
+        rows, count, tell = self._rows, len(flight.sequences), self._ledger.tell
         made = found[emits.buffer].reshape(-1, emits.width)[:count, 0]
         same = flight.edition == rows.edition
         if same:
@@ -377,7 +309,15 @@ class Core:
                 rows.tokens[sequence.row] = token
                 rows.positions[sequence.row] += 1
             sequence.fed += 1
-            self._made(sequence, token, found, row)
+            if sequence.slow or token in sequence.stops:
+                self._made(sequence, token, found, row)
+                continue
+            # what nearly all do, all of it here: there are as many as rows in each step
+            tokens = sequence.tokens
+            tokens.append(token)
+            tell(Token(sequence.id, token))
+            if len(tokens) == sequence.end:
+                self._end(sequence, "length")
 
     def _made(self, sequence: Sequence, token: int, found: Found, row: int) -> None:
         """A sequence has its next token."""
@@ -385,17 +325,27 @@ class Core:
             self._end(sequence, "stop")
             return
         sequence.tokens.append(token)
-        if _needs_host(sequence):
-            logprob, top = self._calls.settings.told(found, row, sequence)
-            self._ledger.tell(sequence, token, logprob, top)
-            self._calls.settings.after(sequence, token)
-        else:
-            self._ledger.tell(sequence, token)
-        constraint = sequence.request.constraint
-        if constraint is not None and not constraint.accept(token):
-            self._end(sequence, "stop")
-        elif len(sequence.tokens) == sequence.end:
+        logprob, top = self._calls.settings.told(found, row, sequence)
+        self._ledger.tell(Token(sequence.id, token, logprob, top))
+        self._calls.settings.after(sequence, token)
+        self._restrict(sequence, token)
+        if not sequence.over and len(sequence.tokens) == sequence.end:
             self._end(sequence, "length")
+
+    def _restrict(self, sequence: Sequence, token: int | None) -> None:
+        """What may follow the token of a sequence with a constraint, or its prompt."""
+        constraint = sequence.request.constraint
+        if constraint is None:
+            return
+        try:
+            if token is not None and not constraint.accept(token):
+                self._end(sequence, "stop")
+                return
+            sequence.allowed = constraint.allowed()
+        except Exception as error:  # noqa: BLE001 - the caller's own; others are not to suffer
+            self._end(sequence, "error", f"its constraint failed: {error}")
+            return
+        self._calls.settings.restrict(sequence)
 
     def _isolate(self, flight: Flight) -> None:
         """A step of several failed: each computes its tokens again alone, and fails alone."""
@@ -418,13 +368,12 @@ class Core:
         self._leave(sequence, keep=keep)
         sequence.fed = 0
         sequence.gave_way = True
-        self._waiting.append(sequence)
-        self._waiting.sort(key=lambda each: (not each.gave_way, each.order))
+        self._queue.put(sequence)
 
     def _end(self, sequence: Sequence, reason: Reason, message: str = "") -> None:
         """A request is over."""
         if sequence.lease is None:
-            self._waiting.remove(sequence)
+            self._queue.remove(sequence)
         else:
             self._leave(sequence, keep=reason != "error")
         self._ledger.end(sequence, reason, message)
@@ -445,13 +394,3 @@ class Core:
             self._holdings.retire(lease, sequence.tokens[: sequence.fed])
         else:
             lease.close()
-
-
-def _needs_host(sequence: Sequence) -> bool:
-    """Whether something is done on the host between its tokens."""
-    request = sequence.request
-    return (
-        sequence.edits is not None
-        or request.constraint is not None
-        or request.sampling.logprobs is not None
-    )

@@ -6,7 +6,8 @@ from time import monotonic
 
 from bedstone.errors import BedstoneError, CallerError, CapacityError, DeviceError
 from bedstone.runtime.executor import Executor
-from bedstone.serve.engine.core import DEFAULTS, Core, Options
+from bedstone.serve.engine.core import Core
+from bedstone.serve.engine.options import DEFAULTS, Options
 from bedstone.serve.requests import Event, Limits, Request, Stats
 from bedstone.spec.sampling import Knobs
 

@@ -54,6 +54,11 @@ class Holdings:
         self._pad = pad if isinstance(pad, Lease) else None
 
     @property
+    def reuses(self) -> bool:
+        """Whether prefixes are kept."""
+        return self._tree is not None
+
+    @property
     def geometry(self) -> Geometry:
         """The pages and slots there are."""
         return self._pool.geometry

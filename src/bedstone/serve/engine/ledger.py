@@ -29,15 +29,9 @@ class Ledger:
         """A request is open."""
         self.open[sequence.id] = sequence
 
-    def tell(
-        self,
-        sequence: Sequence,
-        token: int,
-        logprob: float | None = None,
-        top: tuple[tuple[int, float], ...] = (),
-    ) -> None:
+    def tell(self, token: Token) -> None:
         """A token of an open request."""
-        self._events.append(Token(sequence.request.id, token, logprob, top))
+        self._events.append(token)
         self.made_tokens += 1
 
     def end(self, sequence: Sequence, reason: Reason, message: str = "") -> None:

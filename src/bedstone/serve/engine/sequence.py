@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bedstone.pool import Lease
 from bedstone.serve.engine.edits import Edits
 from bedstone.serve.requests import Request
@@ -13,12 +16,14 @@ class Sequence:
 
     The states hold the first `fed` of them.
 
-    `order` counts the requests as they came. `row` is its place in a step, -1 without one.
-    `cached` is how many of the prompt's tokens were there when it first began. `strikes` counts
-    the steps of several sequences that failed with it.
+    `order` counts the requests as they came. `row` is its place in a step, -1 without one. `had` is
+    how many tokens were there when it last began, `cached` when it first did, -1 before. `strikes`
+    counts the steps of several sequences that failed with it. `slow`: something is done on the host
+    between its tokens.
     """
 
     request: Request
+    id: str
     order: int
     stops: frozenset[int]
     tokens: list[int]
@@ -27,12 +32,15 @@ class Sequence:
     fed: int = 0
     lease: Lease | None = None
     row: int = -1
+    had: int = 0
     cached: int = -1
     passed: int = 0
     gave_way: bool = False
     strikes: int = 0
     over: bool = False
+    slow: bool = False
     edits: Edits | None = None
+    allowed: NDArray[np.uint32] | None = None
 
     @staticmethod
     def of(request: Request, order: int) -> "Sequence":
@@ -40,12 +48,11 @@ class Sequence:
         tokens = [int(token) for token in request.tokens]
         count = len(tokens)
         stops = frozenset(request.stop_ids)
-        return Sequence(request, order, stops, tokens, count, count + request.max_tokens)
-
-    @property
-    def id(self) -> str:
-        """The request's name."""
-        return self.request.id
+        found = Sequence(
+            request, request.id, order, stops, tokens, count, count + request.max_tokens
+        )
+        found.slow = request.constraint is not None or request.sampling.logprobs is not None
+        return found
 
     @property
     def most(self) -> int:

@@ -67,9 +67,9 @@ class Settings:
             self.knobs.edit(sequence.row, sequence.edits, entry)
 
     def restrict(self, sequence: Sequence) -> None:
-        """Write down what may come next of a sequence with a constraint and a row."""
-        if sequence.request.constraint is not None and self.knobs is not None:
-            self.knobs.allowed.set(sequence.row, _mask(sequence))
+        """Write down what may come next of a sequence with a constraint, if it has a row."""
+        if sequence.allowed is not None and self.knobs is not None and sequence.row >= 0:
+            self.knobs.allowed.set(sequence.row, _bits(sequence.allowed))
 
     def reports(self, sequences: Iterable[Sequence]) -> list[str]:
         """The outputs that say how likely tokens were, where one of the sequences asks."""
@@ -121,10 +121,10 @@ class _KnobInputs:
         yield self._edits, 0 if edits is None else edits.count
         if edits is not None:
             yield from zip(self._edited, (edits.tokens, edits.scales, edits.adds), strict=True)
-        restricted = drawn and sequence.request.constraint is not None
-        yield self._restricted, int(restricted)
-        if restricted:
-            yield self.allowed, _mask(sequence)
+        allowed = sequence.allowed if drawn else None
+        yield self._restricted, int(allowed is not None)
+        if allowed is not None:
+            yield self.allowed, _bits(allowed)
         asked = sequence.request.sampling.logprobs if drawn else None
         yield self._report, -1 if asked is None else asked
 
@@ -137,11 +137,8 @@ class _KnobInputs:
             entries.poke(row, entry, values[entry])
 
 
-def _mask(sequence: Sequence) -> NDArray[np.int32]:
-    constraint = sequence.request.constraint
-    if constraint is None:
-        raise AssertionError("no constraint")
-    return np.ascontiguousarray(constraint.allowed(), np.uint32).view(np.int32)
+def _bits(allowed: NDArray[np.uint32]) -> NDArray[np.int32]:
+    return np.ascontiguousarray(allowed, np.uint32).view(np.int32)
 
 
 def _signed(seed: int) -> int:

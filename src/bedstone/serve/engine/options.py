@@ -1,0 +1,27 @@
+"""How an engine serves."""
+
+from bedstone.serve.engine.schedule import Admission
+from bedstone.spec.frozen import Frozen
+
+
+class Options(Frozen):
+    """How an engine serves.
+
+    `sequences` at once at most (None: as many as a step takes) and `queue` more that wait. A prompt
+    goes in `chunk` tokens a call at most; several short ones together, while they are no more than
+    `budget`, between two steps of those that are being answered: the more, the longer those wait.
+    `admission` "needed" lets in what has room to begin and
+    makes the youngest give way when pages run out; "worst" reserves all that a request may need.
+    `reuse` keeps prefixes, with `host_bytes` of host memory for those that are in the way.
+    """
+
+    sequences: int | None = None
+    queue: int = 256
+    chunk: int = 128
+    budget: int = 128
+    admission: Admission = "needed"
+    reuse: bool = True
+    host_bytes: int = 0
+
+
+DEFAULTS = Options()

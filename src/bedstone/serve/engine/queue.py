@@ -1,0 +1,95 @@
+"""The requests that wait, and how they come in."""
+
+from collections.abc import Sequence as Items
+
+from bedstone.pool import Denial
+from bedstone.serve.engine.holdings import Holdings
+from bedstone.serve.engine.schedule import (
+    Admission,
+    Room,
+    Waiter,
+    plan_entry,
+    shared_length,
+)
+from bedstone.serve.engine.sequence import Sequence
+
+
+class Queue:
+    """Sequences without a lease: those that gave way first, then in the order they came."""
+
+    def __init__(self, holdings: Holdings, admission: Admission) -> None:
+        self._holdings = holdings
+        self._admission = admission
+        self._waiting: list[Sequence] = []
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, sequence: Sequence) -> None:
+        """A sequence waits."""
+        self._waiting.append(sequence)
+        if sequence.gave_way:
+            self._waiting.sort(key=lambda each: (not each.gave_way, each.order))
+
+    def remove(self, sequence: Sequence) -> None:
+        """A sequence waits no longer."""
+        self._waiting.remove(sequence)
+
+    def enter(self, places: int, prompts: Items[Sequence], growing: int) -> list[Sequence]:
+        """Those that begin now, with a lease each, beside `prompts` that go in.
+
+        `growing` are all that run.
+        """
+        if not self._waiting or places <= 0:
+            return []
+        room = Room(places, self._holdings.free_slots, self._holdings.free_pages, growing)
+        entry = plan_entry([self._waiter(s, prompts) for s in self._waiting], room, self._admission)
+        for index in entry.passed:
+            self._waiting[index].passed += 1
+        begun: list[Sequence] = []
+        for sequence in [self._waiting[index] for index in entry.admitted]:
+            # two that came together share a prefix: the second waits for the first's
+            if any(self._shares(sequence, each) for each in begun):
+                continue
+            if not self._begin(sequence):
+                break
+            begun.append(sequence)
+        return begun
+
+    def _waiter(self, sequence: Sequence, prompts: Items[Sequence]) -> Waiter:
+        pages = self._holdings.geometry.pages_for
+        return Waiter(
+            now=pages(self._room(sequence)),
+            worst=pages(sequence.most),
+            passed=sequence.passed,
+            first=sequence.gave_way,
+            held=any(self._shares(sequence, prompt) for prompt in prompts),
+        )
+
+    def _room(self, sequence: Sequence) -> int:
+        """Tokens to have room for at first: those there are and the one to follow them."""
+        if self._admission == "worst":
+            return sequence.most
+        return min(len(sequence.tokens) + 1, sequence.most)
+
+    def _shares(self, sequence: Sequence, prompt: Sequence) -> bool:
+        """Whether a prompt that is going in is about to be of use to one that waits."""
+        if not self._holdings.reuses or sequence.tokens[0] != prompt.tokens[0]:
+            return False
+        shared = shared_length(sequence.tokens[:-1], prompt.tokens)
+        geometry = self._holdings.geometry
+        if geometry.per_sequence:
+            return prompt.fed < prompt.prompt - 1 <= shared
+        return geometry.whole(shared) > prompt.had
+
+    def _begin(self, sequence: Sequence) -> bool:
+        """Lease what a sequence needs; False: there is not as much after all."""
+        found = self._holdings.begin(sequence.tokens, self._room(sequence))
+        if isinstance(found, Denial):
+            return False
+        sequence.lease, sequence.had = found
+        sequence.fed = sequence.had
+        sequence.cached = sequence.had if sequence.cached < 0 else sequence.cached
+        sequence.gave_way = False
+        self._waiting.remove(sequence)
+        return True
