@@ -28,6 +28,8 @@ from bedstone.pool import (
 )
 from pool_bytes import Memory
 
+pytestmark = pytest.mark.slow
+
 GEOMETRIES = (
     Geometry(pages=10, unit=4, row=6),
     Geometry(pages=10, unit=4, row=6, slots=6),
@@ -343,4 +345,4 @@ class Everything(RuleBasedStateMachine):
 
 
 TestEverything = Everything.TestCase
-TestEverything.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
+TestEverything.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)

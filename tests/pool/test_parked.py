@@ -70,8 +70,9 @@ def test_pages_that_two_have_are_moved_once_either_way():
     long.close()
     waking = pool.wake(second)
     assert waking.moves == Moves(to_host=False, pages=(PageMove(2, 200, 2),))
+    short.close()
     assert pool.pages.kept == 4
-    for held in (short, first, second, waking):
+    for held in (first, second, waking):
         held.close()
     assert (pool.pages.free, pool.host_free) == (8, 1000)
 
@@ -111,6 +112,21 @@ def test_a_place_that_is_written_again_is_no_twin():
     assert pool.host_free == 1000 - 400
 
 
+def test_a_place_that_is_given_back_is_no_twin_of_what_comes_next():
+    pool = Pool(BOTH, ROOM)
+    first = kept(pool, 6)
+    parked = pool.park(first)
+    first.close()
+    second = kept(pool, 6)
+    assert (second.pages, second.slot) == ((0, 1), 1)
+    moves = Moves(to_host=True, pages=(PageMove(0, 200, 2),), slots=(SlotMove(1, 600),))
+    again = pool.park(second)
+    assert again.moves == moves
+    again.close()
+    assert pool.park(second).moves == moves
+    parked.close()
+
+
 def test_a_waking_that_is_given_up_gives_its_pages_back():
     pool = Pool(BOTH, ROOM)
     checkpoint = kept(pool, 6)
@@ -133,6 +149,12 @@ def test_a_full_host_takes_nothing_and_says_so():
     assert str(pool.park(two)).endswith("drop what is parked there")
     parked.close()
     assert pool.park(two).moves.pages == (PageMove(2, 0),)
+    assert pool.park(one) == HostFull(400, 450)
+    assert pool.host_free == 100
+    lease = pool.lease(8, two)
+    lease.advance(1)
+    assert pool.park(lease.retire()) == HostFull(300, 450)
+    assert pool.host_free == 100
     assert Pool(BOTH).park(kept(Pool(BOTH), 4)) == HostFull(0, 0)
 
 

@@ -1,7 +1,7 @@
 """The prefix tree: against a plain list of prefixes, and the cases reported of such caches."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedstone.errors import CallerError
@@ -62,9 +62,10 @@ class Listed:
 
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14).map(tuple)
-CALLS = st.lists(st.tuples(st.sampled_from("iiillles"), TOKENS), max_size=50)
+CALLS = st.lists(st.tuples(st.sampled_from("iiillleeess"), TOKENS), max_size=50)
 
 
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from([PAGED, BOTH]), CALLS)
 def test_a_tree_finds_and_gives_up_what_a_list_does(geometry, calls):
     pool = Pool(geometry, ROOM)
@@ -189,6 +190,26 @@ def test_a_growing_sequence_leaves_one_entry():
         tree.insert(range(length), lease.checkpoint())
     lease.close()
     assert (tree.resident, pool.pages.kept) == (1, 6)
+
+
+def test_of_a_sequence_that_grew_the_host_keeps_one_too():
+    tree = PrefixTree(pool := Pool(PAGED, ROOM))
+    for length in (3, 6):
+        tree.insert(range(length), kept(pool, range(length)))
+        tree.evict().close()
+    assert tree.parked == 1
+    assert tree.lookup(range(9)).length == 6
+
+
+def test_what_was_found_on_the_host_is_dropped_last():
+    tree = PrefixTree(pool := Pool(PAGED, ROOM))
+    for first in range(3):
+        tree.insert([first] * 4, kept(pool, [first] * 4))
+        tree.evict().close()
+    assert tree.lookup([0] * 5).length == 4
+    tree.shed()
+    tree.shed()
+    assert tree.lookup([0] * 5).length == 4
 
 
 def test_what_no_longer_fits_on_the_host_displaces_the_coldest_there():

@@ -65,11 +65,8 @@ class Twins:
         """These of the device are free, or will be written."""
         for number in numbers:
             offset = self._offsets.pop(number, None)
-            if offset is None:
-                continue
-            del self._numbers[offset][number]
-            if not self._numbers[offset]:
-                del self._numbers[offset]
+            if offset is not None:
+                del self._numbers[offset][number]
 
     def forget_offset(self, offset: int) -> None:
         """The host has it no longer."""

@@ -69,9 +69,9 @@ class PrefixTree:
         prompt = tuple(tokens[:-1])
         best: tuple[int, Mark, Node] | None = None
         for node, shared in self._radix.walk(prompt):
-            for mark in Mark:
+            for mark in Mark:  # what is resident first: of equal lengths the first stays
                 length = self._usable(node, shared, mark)
-                if length and (best is None or (-length, mark) < (-best[0], best[1])):
+                if length > (best[0] if best else 0):
                     best = (length, mark, node)
         if best is None:
             return None

@@ -46,15 +46,13 @@ class Node:
             node = node.parent
 
     def adopt(self, child: "Node") -> None:
-        """Take a child, in place of one that has its first token."""
+        """Take a child, in place of one that has its first token and the same marks."""
         first = child.edge[0]
         child.parent = self
         self.children[first] = child
         for mark in Mark:
             if child.has(mark):
                 self.below[mark][first] = child
-            else:
-                self.below[mark].pop(first, None)
 
 
 class Radix:
@@ -91,8 +89,6 @@ class Radix:
         node.marks.add(mark)
         child = node
         for parent in node.above():
-            if child.edge[0] in parent.below[mark]:
-                return
             parent.below[mark][child.edge[0]] = child
             child = parent
 
