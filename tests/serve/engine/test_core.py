@@ -1,10 +1,15 @@
 """Requests of a model whose answers are known: alone, together, under every kind of shortage."""
 
+import numpy as np
 import pytest
 
-from served_toy import answers
+from bedstone.runtime.cpu.device import CpuDevice
+from bedstone.serve.engine.options import Options
+from bedstone.serve.requests import Finished, Token
+from served_toy import BROKEN, answers
 
 PROMPTS = [[5, 11, 2, 40, 7], [1], [9, 9, 31, 8, 3, 77, 21, 4, 50, 60, 2, 1], list(range(1, 30))]
+SHAPES = [{}, {"told": False}, {"emits": False}, {"folded": True}, {"folded": True, "told": False}]
 
 
 def test_one_request(core):
@@ -16,11 +21,10 @@ def test_one_request(core):
     assert (end.reason, end.prompt, end.cached, end.made) == ("length", 5, 0, 6)
 
 
-SHAPES = [{}, {"told": False}, {"emits": False}, {"folded": True}, {"folded": True, "told": False}]
-
-
+@pytest.mark.parametrize("ahead", [1, 4])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_several_requests_are_answered_as_each_alone(core, shape):
+def test_several_requests_are_answered_as_each_alone(core, shape, ahead, monkeypatch):
+    monkeypatch.setattr(CpuDevice, "ahead", ahead)
     engine = core(**shape)
     for index, prompt in enumerate(PROMPTS):
         engine.submit(f"r{index}", prompt, 3 + 5 * index)
@@ -28,3 +32,214 @@ def test_several_requests_are_answered_as_each_alone(core, shape):
     for index, prompt in enumerate(PROMPTS):
         folded = bool(shape.get("folded"))
         assert engine.tokens[f"r{index}"] == answers(prompt, 3 + 5 * index, folded=folded)
+    assert engine.core.stats().pages_held == 0
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_stop_token_ends_an_answer_and_is_not_told(core, ahead, folded, monkeypatch):
+    monkeypatch.setattr(CpuDevice, "ahead", ahead)
+    engine = core(folded=folded)
+    expected = answers(PROMPTS[0], 20, folded=folded)
+    stop = next(token for at, token in enumerate(expected) if at > 2 and token not in expected[:at])
+    engine.submit("a", PROMPTS[0], 20, stop_ids={stop, 96})
+    engine.submit("b", PROMPTS[1], 20)
+    engine.finish()
+    assert engine.tokens["a"] == expected[: expected.index(stop)]
+    assert engine.ends["a"].reason == "stop"
+    assert engine.tokens["b"] == answers(PROMPTS[1], 20, folded=folded)
+    # what was kept of it is the state of its tokens, whatever ran on
+    engine.submit("again", [*PROMPTS[0], *engine.tokens["a"], stop, 3], 4)
+    engine.finish()
+    prompt = [*PROMPTS[0], *engine.tokens["a"], stop, 3]
+    assert engine.tokens["again"] == answers(prompt, 4, folded=folded)
+
+
+def test_a_stop_token_that_comes_first_leaves_nothing(core):
+    engine = core()
+    engine.submit("a", PROMPTS[0], 5, stop_ids=answers(PROMPTS[0], 1))
+    engine.finish()
+    assert engine.events == [Finished("a", "stop", 5, 0, 0)]
+
+
+def test_steps_run_ahead_as_far_as_an_answer_reaches(core, monkeypatch):
+    monkeypatch.setattr(CpuDevice, "ahead", 4)
+    engine = core()
+    engine.submit("a", PROMPTS[0], 20)
+    most = 0
+    while engine.core.busy:
+        engine.turn()
+        most = max(most, len(engine.core._flights))
+    assert most == 3
+    assert engine.core.stats().steps == 19
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_a_cancelled_request_ends_and_the_others_go_on(core, ahead, monkeypatch):
+    monkeypatch.setattr(CpuDevice, "ahead", ahead)
+    engine = core()
+    for index in range(3):
+        engine.submit(f"r{index}", PROMPTS[index], 30)
+    for _ in range(6):
+        engine.turn()
+    engine.core.cancel("r1")
+    engine.core.cancel("r1")
+    engine.core.cancel("nobody")
+    engine.finish()
+    assert engine.ends["r1"].reason == "cancelled"
+    made = engine.tokens["r1"]
+    assert made == answers(PROMPTS[1], len(made))
+    assert 0 < len(made) < 30
+    for index in (0, 2):
+        assert engine.tokens[f"r{index}"] == answers(PROMPTS[index], 30)
+    assert engine.core.stats().pages_held == 0
+
+
+def test_a_deadline_ends_a_request_that_runs_and_one_that_waits(core):
+    engine = core(Options(sequences=1))
+    engine.submit("runs", PROMPTS[0], 40, deadline=5.0)
+    engine.submit("waits", PROMPTS[1], 40, deadline=6.0)
+    engine.submit("later", PROMPTS[2], 3)
+    for engine.now in (1.0, 2.0, 4.9):
+        engine.turn()
+    assert not engine.ends
+    engine.now = 6.0
+    engine.turn()
+    assert {name: end.reason for name, end in engine.ends.items()} == {
+        "runs": "deadline",
+        "waits": "deadline",
+    }
+    engine.finish()
+    assert engine.tokens["later"] == answers(PROMPTS[2], 3)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_one_whose_logits_are_broken_fails_alone(core, folded):
+    engine = core(folded=folded)
+    for index, prompt in enumerate(PROMPTS[:3]):
+        engine.submit(f"r{index}", prompt, 25)
+    for _ in range(8):
+        engine.turn()
+    # a token that breaks a sequence in the middle of its answer
+    (victim,) = (s for s in engine.core._rows.sequences if s.id == "r1")
+    victim.tokens[-1] = BROKEN
+    engine.core._rows.tokens[victim.row] = BROKEN
+    engine.core._chain = None
+    engine.finish()
+    assert engine.ends["r1"].reason == "error"
+    assert engine.ends["r1"].message == "logits were not finite"
+    for index in (0, 2):
+        assert engine.tokens[f"r{index}"] == answers(PROMPTS[index], 25, folded=folded)
+    stats = engine.core.stats()
+    assert (stats.pages_held, stats.finished["error"]) == (0, 1)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_choices_of_one_prompt_compute_it_once(core, folded):
+    prompt = PROMPTS[3]
+    engine = core(folded=folded)
+    for choice in range(4):
+        engine.submit(f"c{choice}", prompt, 5)
+    engine.finish()
+    assert all(engine.tokens[f"c{c}"] == answers(prompt, 5, folded=folded) for c in range(4))
+    cached = 28 if not folded else len(prompt) - 1
+    assert [engine.ends[f"c{c}"].cached for c in range(4)] == [0, cached, cached, cached]
+
+
+def test_a_second_turn_computes_only_what_is_new(core):
+    engine = core()
+    engine.submit("one", PROMPTS[3], 9)
+    engine.finish()
+    second = [*PROMPTS[3], *engine.tokens["one"], 4, 4]
+    engine.submit("two", second, 5)
+    engine.finish()
+    # all that was fed: every token of the first but its last
+    assert engine.ends["two"].cached == 37
+    assert engine.tokens["two"] == answers(second, 5)
+
+
+def test_a_prompt_beside_others_is_no_prefix(core):
+    engine = core(Options(reuse=False))
+    for name in ("one", "two"):
+        engine.submit(name, PROMPTS[3], 5)
+        engine.finish()
+    assert engine.ends["two"].cached == 0
+    assert engine.core.stats().pages_cached == 0
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_what_is_in_the_way_goes_to_the_host_and_comes_back(core, folded):
+    engine = core(Options(host_bytes=2**22), pages=10, sequences=2, folded=folded)
+    for index in range(3):
+        engine.submit(f"r{index}", [index + 1, *PROMPTS[3]], 4)
+        engine.finish()
+    stats = engine.core.stats()
+    assert stats.parked > 0
+    assert stats.evicted >= stats.parked
+    engine.submit("again", [1, *PROMPTS[3]], 4)
+    engine.finish()
+    assert engine.ends["again"].cached >= 28
+    assert engine.tokens["again"] == answers([1, *PROMPTS[3]], 4, folded=folded)
+
+
+def test_a_long_prompt_and_short_ones_take_turns(core):
+    """A prompt of many pieces neither stops the others' answers nor waits for all of them."""
+    engine = core(Options(chunk=4, budget=4, reuse=False), page=8, width=64, pages=128)
+    engine.submit("running", [1, 2], 200)
+    engine.turn()
+    engine.submit("long", list(range(1, 91)) * 4, 3)
+    engine.submit("short", [7, 7, 7], 3)
+    gaps, last = [], 0
+    for turn in range(1, 300):
+        events = engine.turn()
+        if any(isinstance(e, Token) and e.request == "running" for e in events):
+            gaps.append(turn - last)
+            last = turn
+        if "long" in engine.ends:
+            break
+    assert max(gaps) == 1
+    names = [e.request for e in engine.events if isinstance(e, Token) and e.request != "running"]
+    assert names.index("short") < names.index("long")
+    assert engine.tokens["long"] == answers(list(range(1, 91)) * 4, 3)
+
+
+def test_small_requests_pass_a_large_one_and_then_no_more(core):
+    engine = core(Options(admission="worst", reuse=False), pages=16)
+    engine.submit("holds", [1], 16)
+    engine.submit("large", [2], 55)
+    for index in range(40):
+        engine.submit(f"small{index}", [3 + index], 4)
+    engine.finish()
+    first = [*dict.fromkeys(e.request for e in engine.events if isinstance(e, Token))]
+    assert first.index("large") == 17
+
+
+def test_rows_go_anywhere_and_the_answers_stay(core):
+    """Requests that come and go at random, of all lengths, over every shape."""
+    random = np.random.default_rng(5)
+    for shape in SHAPES:
+        engine = core(Options(chunk=6, budget=12), pages=24, **shape)
+        expected, cancelled = {}, set()
+        for index in range(60):
+            name, count = f"r{index}", int(random.integers(1, 20))
+            prompt = [int(t) for t in random.integers(0, 4, int(random.integers(1, 30)))]
+            folded = bool(shape.get("folded"))
+            expected[name] = answers(prompt, count, folded=folded)
+            engine.submit(name, prompt, count)
+            for _ in range(int(random.integers(0, 5))):
+                engine.turn()
+            if random.random() < 0.2:
+                victim = f"r{random.integers(0, index + 1)}"
+                cancelled.add(victim)
+                engine.core.cancel(victim)
+        engine.finish()
+        assert engine.ends.keys() == expected.keys()
+        for name, tokens in expected.items():
+            made = engine.tokens[name]
+            assert made == tokens[: len(made)]
+            assert len(made) == engine.ends[name].made
+            assert engine.ends[name].reason == ("length" if made == tokens else "cancelled")
+            assert made == tokens or name in cancelled
+        stats = engine.core.stats()
+        assert (stats.pages_held, stats.running, stats.waiting) == (0, 0, 0)
+        assert stats.made_tokens == sum(len(tokens) for tokens in engine.tokens.values())

@@ -13,7 +13,6 @@ from bedstone.pool import (
     Copies,
     Denial,
     Geometry,
-    Hit,
     HostRoom,
     Lease,
     Moves,
@@ -97,11 +96,10 @@ class Holdings:
         """A lease of `room` tokens for a sequence of `tokens`, and how many of them it has."""
         woken = False
         while True:
-            hit = self._tree.lookup(tokens) if self._tree else None
-            if hit is not None and isinstance(hit.kept, Parked):
-                # once: what has to make way for the rest of the lease would be woken for ever
-                hit, woken = (None, woken) if woken else (hit, True)
-            lease = self._lease(tokens, hit, room)
+            hit, length = self._found(tokens, wakes=not woken)
+            kept = self._wake(tokens, length, hit) if isinstance(hit, Parked) else hit
+            woken = woken or (hit is not kept and isinstance(kept, Checkpoint))
+            lease = self._lease(kept, length, room)
             if isinstance(lease, Lease):
                 self._copy(lease.copies)
                 return lease, lease.length
@@ -169,25 +167,31 @@ class Holdings:
             return Busy(self.geometry.pages_for(tokens), 0)
         return found
 
-    def _lease(self, tokens: Sequence[int], hit: Hit | None, room: int) -> Lease | Denial:
-        if hit is None:
-            return self._pool.lease(room)
-        kept = hit.kept
-        if isinstance(kept, Parked):
-            woken = self._wake(tokens, hit, kept)
-            if not isinstance(woken, Checkpoint):
-                return woken
-            kept = woken
-        return self._pool.lease(room, kept, hit.length)
+    def _found(
+        self, tokens: Sequence[int], *, wakes: bool
+    ) -> tuple[Checkpoint | Parked | None, int]:
+        """What is kept that a sequence can go on from, and how much of it."""
+        hit = self._tree.lookup(tokens) if self._tree else None
+        # what was woken once and had to make way again would be woken for ever
+        if hit is None or (isinstance(hit.kept, Parked) and not wakes):
+            return None, 0
+        return hit.kept, hit.length
 
-    def _wake(self, tokens: Sequence[int], hit: Hit, parked: Parked) -> Checkpoint | Denial:
-        waking = self._pool.wake(parked, hit.length)
+    def _lease(self, kept: Checkpoint | Denial | None, length: int, room: int) -> Lease | Denial:
+        if kept is None:
+            return self._pool.lease(room)
+        if isinstance(kept, Checkpoint):
+            return self._pool.lease(room, kept, length)
+        return kept
+
+    def _wake(self, tokens: Sequence[int], length: int, parked: Parked) -> Checkpoint | Denial:
+        waking = self._pool.wake(parked, length)
         if isinstance(waking, Denial):
             return waking
         self._move(waking.moves)
         kept = waking.awake()
         if self._tree is not None:
-            self._tree.insert(tokens[: hit.length], kept)
+            self._tree.insert(tokens[:length], kept)
         return kept
 
     def _evict(self) -> bool:

@@ -44,8 +44,8 @@ class Queue:
             return []
         room = Room(places, self._holdings.free_slots, self._holdings.free_pages, growing)
         entry = plan_entry([self._waiter(s, prompts) for s in self._waiting], room, self._admission)
-        for index in entry.passed:
-            self._waiting[index].passed += 1
+        for index, times in entry.passed:
+            self._waiting[index].passed += times
         begun: list[Sequence] = []
         for sequence in [self._waiting[index] for index in entry.admitted]:
             # two that came together share a prefix: the second waits for the first's

@@ -46,10 +46,10 @@ class Room(Frozen):
 
 
 class Entry(Frozen):
-    """Who may begin, and who was passed by one of them, both as indices of the queue."""
+    """Who may begin, as indices of the queue; and who was passed by so many of them."""
 
     admitted: tuple[int, ...]
-    passed: tuple[int, ...]
+    passed: tuple[tuple[int, int], ...]
 
 
 def plan_entry(waiting: Sequence[Waiter], room: Room, admission: Admission) -> Entry:
@@ -57,25 +57,28 @@ def plan_entry(waiting: Sequence[Waiter], room: Room, admission: Admission) -> E
     places = room.places if room.slots is None else min(room.places, room.slots)
     pages, growing = room.pages, room.growing
     admitted: list[int] = []
-    stuck: list[int] = []
-    passed: set[int] = set()
+    passed: dict[int, int] = {}
     for index, waiter in enumerate(waiting):
-        if len(admitted) == places:
+        if len(admitted) == places or any(_endured(waiting[i], n) for i, n in passed.items()):
             break
         if waiter.held:
             continue
-        # of what each grows by in turn a page is left: else the first to grow would take it back
-        need = waiter.worst if admission == "worst" else waiter.now + growing
-        if need <= pages:
-            admitted.append(index)
-            passed.update(stuck)
-            pages -= waiter.worst if admission == "worst" else waiter.now
-            growing += 1
+        need = waiter.worst if admission == "worst" else waiter.now
+        # a page is left for each that grows: else the first to grow would take this one's back
+        spare = 0 if admission == "worst" else growing
+        if need + spare > pages:
+            passed[index] = 0
             continue
-        if waiter.first or waiter.passed >= PATIENCE:
-            break
-        stuck.append(index)
-    return Entry(tuple(admitted), tuple(sorted(passed)))
+        admitted.append(index)
+        pages -= need
+        growing += 1
+        passed = {stuck: times + 1 for stuck, times in passed.items()}
+    return Entry(tuple(admitted), tuple((i, n) for i, n in passed.items() if n))
+
+
+def _endured(waiter: Waiter, times: int) -> bool:
+    """Whether nobody may pass a request any more."""
+    return waiter.first or waiter.passed + times >= PATIENCE
 
 
 class Prompt(Frozen):
