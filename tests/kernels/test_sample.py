@@ -51,11 +51,13 @@ def sample(
     outs |= {"logprob": poison((rows,), np.float32), "top_token": poison((rows, MOST), np.int32)}
     outs |= {"top_logprob": poison((rows, MOST), np.float32)}
     library.call(
-        "sample" if rows == 1 else "sample_rows", logits=logits, position=np.array(position, np.int32), **given, **edit_rows(wishes),
+        "sample" if rows == 1 else "sample_rows", logits=logits,
+        position=np.array(position, np.int32), **given, **edit_rows(wishes),
         edits=np.array([len(w.edits) for w in wishes], np.int32),
         restricted=np.array([w.allowed is not None for w in wishes], np.int32),
         allowed=np.stack([words(vocab, w) for w in wishes]),
-        report=np.array([w.report for w in wishes], np.int32), **outs, rows=len(position), vocab=vocab, most_edits=EDITS, most=MOST,
+        report=np.array([w.report for w in wishes], np.int32), **outs,
+        rows=len(position), vocab=vocab, most_edits=EDITS, most=MOST,
     )  # fmt: skip
     for name, value in given.items():
         assert outs[f"to_{name}"].tobytes() == value.tobytes()
@@ -67,7 +69,8 @@ def carried(
 ) -> np.ndarray:
     drawn = poison((len(logits),), np.int32)
     library.call(
-        "sample_carried" if len(logits) == 1 else "sample_carried_rows", logits=logits, position=np.array(position, np.int32), **settings(wishes),
+        "sample_carried" if len(logits) == 1 else "sample_carried_rows", logits=logits,
+        position=np.array(position, np.int32), **settings(wishes),
         drawn=drawn, rows=len(position), vocab=logits.shape[1],
     )  # fmt: skip
     return drawn

@@ -11,8 +11,10 @@ from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease
+from bedstone.runtime.sampler import Drawing, knob_inputs
 from bedstone.runtime.session import Session
 from bedstone.spec.package import Lock
+from bedstone.spec.sampling import LIKELIEST
 from bedstone.verify.protocol import Chain, Shape, protocol
 
 Clock = Callable[[], float]
@@ -90,7 +92,9 @@ class Driver:
         for buffer, entries in table_inputs(self._protocol, *leases):
             self._session.write(buffer, entries)
         feeds = [Feed([self._tokens[at]], length - 1, lease) for at, lease in enumerate(leases)]
-        for buffer, values in call_inputs(input_roles(self._protocol, shape), *feeds):
+        knobs, plain = self._session.knobs, [Drawing(LIKELIEST) for _ in feeds]
+        roles = input_roles(self._protocol, shape, knobs)
+        for buffer, values in (*call_inputs(roles, *feeds), *knob_inputs(knobs, plain)):
             self._session.write(buffer, values)
         given = self._protocol.call_vars(len(leases), len(leases), longest=length)
         self._session.run(shape.program, **given)

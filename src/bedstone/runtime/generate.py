@@ -18,9 +18,11 @@ from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.domain import limits_of
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
-from bedstone.runtime.lease import Lease, whole_lease
+from bedstone.runtime.lease import whole_lease
 from bedstone.runtime.memory import upper_bounds
+from bedstone.runtime.sampler import drawing, knob_inputs
 from bedstone.spec.frozen import Frozen
+from bedstone.spec.sampling import LIKELIEST, Sampling
 from bedstone.verify.protocol import Chain, Protocol, Shape, protocol
 
 
@@ -40,16 +42,26 @@ class Generator:
     `pages` is the order in which the sequence takes pages of the session's pool; by default lowest
     first. `slot` is its own of the states that belong to a sequence whole. `length` is how many
     tokens the states hold, `limit` the most they can, `finish` why the last `generate` ended.
+    Tokens are drawn as `sampling` says, which the package needs a sampler for where it is not the
+    likeliest: a `CallerError`.
     """
 
     def __init__(
-        self, session: Executor, pages: Sequence[int] | None = None, slot: int = 1
+        self,
+        session: Executor,
+        pages: Sequence[int] | None = None,
+        slot: int = 1,
+        sampling: Sampling = LIKELIEST,
     ) -> None:
         self._session = session
         self._protocol = protocol(session.verified)
         self._lease = whole_lease(self._protocol, session.capacity, pages, slot)
         self._chunk, self._step = _programs(self._protocol)
-        self._roles = {s.program: input_roles(self._protocol, s) for s in (self._chunk, self._step)}
+        self._roles = {
+            s.program: input_roles(self._protocol, s, session.knobs)
+            for s in (self._chunk, self._step)
+        }
+        self._sampling = sampling
         held = self._lease.tokens if self._lease.pages else None
         self.limit = longest(session, self._protocol, held)
         self._ahead = session.ahead if _rewinds(session) else 1
@@ -60,6 +72,7 @@ class Generator:
         """Begin a new sequence; one that another generator was at ends."""
         self._turn = self._session.begin()
         self.length = 0
+        self._drawing = drawing(self._session, self._protocol, self._sampling)
         self._made = 0
         self._last: int | None = None
         self._chain: Chain | None = None
@@ -82,6 +95,7 @@ class Generator:
             raise CapacityError(
                 f"the prompt has {len(tokens)} tokens{already}, the context holds {self.limit}"
             )
+        self._drawing.read(tokens)
         body = len(tokens) if self._chunk.emits else len(tokens) - 1
         rows = self._rows(chunk)
         for start in range(0, body, rows):
@@ -89,7 +103,9 @@ class Generator:
         if body < len(tokens):
             self._feed(self._step, tokens[body:])
         self._made += 1
-        return self._required_last()
+        last = self._required_last()
+        self._drawing.make((last,))
+        return last
 
     def step(self) -> int:
         """Feed the last token back; the token that follows it."""
@@ -137,10 +153,14 @@ class Generator:
     def _feed(self, shape: Shape, tokens: Sequence[int]) -> None:
         """Run one call that takes `tokens` from the host."""
         self._session.require_turn(self._turn)
-        feed = Feed(tokens, self.length, self._lease)
+        feed = Feed(tokens, self.length, self._lease, self._sampling)
         for buffer, values in call_inputs(self._roles[shape.program], feed):
             self._session.write(buffer, values)
+        for buffer, values in knob_inputs(self._session.knobs, (self._drawing,)):
+            self._session.write(buffer, values)
         self._run(shape, 1, len(tokens))
+        if not self._drawing.chains:
+            return
         self._chain = next(iter(self._protocol.follow(shape, 1, self._session.reads)), None)
 
     def _advance(self, most: int) -> list[int]:
@@ -148,7 +168,9 @@ class Generator:
         chain = self._chain
         if chain is None:
             self._feed(self._step, [self._required_last()])
-            return [self._required_last()]
+            made = [self._required_last()]
+            self._drawing.make(made)
+            return made
         tokens = self._run(chain, self._burst(chain, most), 1)
         self._chain = chain
         return tokens

@@ -10,17 +10,19 @@ from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.lease import Lease
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
+from bedstone.spec.sampling import LIKELIEST, Knobs, Sampling, signed
 from bedstone.verify.protocol import LineTable, Protocol, Role, Shape
 
 Values = Sequence[float]
 
 
 class Feed(Frozen):
-    """Tokens of one sequence that go in at positions from `start` on."""
+    """Tokens of one sequence that go in at positions from `start` on; what follows is drawn so."""
 
     tokens: Sequence[int]
     start: int
     lease: Lease
+    sampling: Sampling = LIKELIEST
 
     @property
     def length(self) -> int:
@@ -41,24 +43,25 @@ _FILLED: Mapping[Fill, Callable[[Role, Feed], Values]] = {
     "seq_len": lambda _, feed: [feed.length],
     "cu_seqlens": lambda role, feed: [0] + [len(feed.tokens)] * (role.entries - 1),
     "blocks": lambda role, feed: [0] + [len(feed.tokens)] * (role.entries - 1),
-    # a sampler with these settings takes the likeliest token
-    "temperature": lambda *_: [0.0],
-    "top_k": lambda *_: [1],
-    "top_p": lambda *_: [1.0],
-    "min_p": lambda *_: [0.0],
-    "seed": lambda *_: [0],
+    "temperature": lambda _, feed: [feed.sampling.temperature],
+    # whoever reads a temperature of zero otherwise takes the likeliest token all the same
+    "top_k": lambda _, feed: [feed.sampling.top_k if feed.sampling.temperature > 0 else 1],
+    "top_p": lambda _, feed: [feed.sampling.top_p],
+    "min_p": lambda _, feed: [feed.sampling.min_p],
+    "seed": lambda _, feed: [signed(feed.sampling.seed)],
 }
 
 _OF_ONE: tuple[Fill, ...] = ("cu_seqlens", "blocks")
 """What one sequence fills is not the front of what several fill."""
 
 
-def input_roles(protocol: Protocol, shape: Shape) -> tuple[Role, ...]:
+def input_roles(protocol: Protocol, shape: Shape, knobs: Knobs | None = None) -> tuple[Role, ...]:
     """The fills that a program reads.
 
-    Raises `CallerError`: it reads an input that neither a fill nor a table says how to write.
+    Raises `CallerError`: it reads an input that no fill, no table and no knob says how to write.
     """
-    staged = sorted(set(shape.inputs) & set(protocol.staged))
+    known = frozenset[str]() if knobs is None else knobs.buffers
+    staged = sorted(set(shape.inputs) & set(protocol.staged) - known)
     if staged:
         raise CallerError(
             f"program `{shape.program}` reads `{staged[0]}`, which only its caller can write"

@@ -13,6 +13,8 @@ from bedstone.runtime.executor import Executor
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease
+from bedstone.runtime.sampler import Drawing, drawing, knob_inputs
+from bedstone.spec.sampling import LIKELIEST, Sampling
 from bedstone.verify.protocol import Protocol, Shape, protocol
 
 Finish = Literal["stop", "length"]
@@ -24,6 +26,7 @@ class _Sequence:
 
     index: int
     lease: Lease
+    drawing: Drawing
     limit: int
     length: int
     last: int
@@ -31,12 +34,16 @@ class _Sequence:
 
 
 class Together:
-    """A session driven over several sequences, in lock step and greedily.
+    """A session driven over several sequences, in lock step.
 
     The session's pages are shared out evenly. `finish` says why each ended, in the prompts' order.
+    Each draws its tokens as `samplings` say, in that order; without them all take the likeliest.
     """
 
-    def __init__(self, session: Executor, sequences: int) -> None:
+    def __init__(
+        self, session: Executor, sequences: int, samplings: Sequence[Sampling] | None = None
+    ) -> None:
+        self._samplings = samplings or [LIKELIEST] * sequences
         self._session = session
         self._protocol = protocol(session.verified)
         self._leases = _shared_out(session, self._protocol, sequences)
@@ -75,18 +82,25 @@ class Together:
         """A sequence after its prompt."""
         lease = self._leases[index]
         self.finish[index] = None
-        generator = Generator(self._session, lease.pages, slot=lease.slot)
+        sampling = self._samplings[index]
+        generator = Generator(self._session, lease.pages, lease.slot, sampling)
         first = generator.prefill(prompt)
-        return _Sequence(index, lease, generator.limit, generator.length, first)
+        drawn = drawing(self._session, self._protocol, sampling)
+        drawn.read(prompt)
+        drawn.make((first,))
+        return _Sequence(index, lease, drawn, generator.limit, generator.length, first)
 
     def _advance(self, live: Sequence[_Sequence]) -> None:
         """One step of every sequence that goes on."""
         shape, emits = _step(self._protocol, len(live))
         leases = [one.lease for one in live]
-        feeds = [Feed([one.last], one.length, one.lease) for one in live]
+        feeds = [Feed([one.last], one.length, one.lease, one.drawing.sampling) for one in live]
         for buffer, entries in table_inputs(self._protocol, *leases):
             self._session.write(buffer, entries)
-        for buffer, values in call_inputs(input_roles(self._protocol, shape), *feeds):
+        roles, knobs = input_roles(self._protocol, shape, self._session.knobs), self._session.knobs
+        for buffer, values in call_inputs(roles, *feeds):
+            self._session.write(buffer, values)
+        for buffer, values in knob_inputs(knobs, [one.drawing for one in live]):
             self._session.write(buffer, values)
         longest = max(feed.length for feed in feeds)
         call_vars = self._protocol.call_vars(len(live), len(live), longest=longest)
@@ -99,6 +113,7 @@ class Together:
             )
         for one, row in zip(live, tokens[0], strict=False):
             one.last = int(row.flat[0])
+            one.drawing.make((one.last,))
             one.length += 1
             one.made += 1
 

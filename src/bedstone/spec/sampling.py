@@ -48,6 +48,15 @@ class Sampling(Frozen):
     logprobs: int | None = None
 
 
+LIKELIEST = Sampling()
+"""The likeliest token, step after step."""
+
+
+def signed(seed: int) -> int:
+    """The low 64 bits of a seed as the signed number that an input of seeds takes."""
+    return (seed + 2**63) % 2**64 - 2**63
+
+
 class Knobs(Frozen, forbid_unknown_fields=True):
     """Names of buffers; shapes are over the sequences of a call, `groups`.
 
@@ -70,6 +79,11 @@ class Knobs(Frozen, forbid_unknown_fields=True):
     logprob: str
     top_token: str
     top_logprob: str
+
+    @property
+    def buffers(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(getattr(self, name) for name in self.__struct_fields__)
 
 
 def emit_knobs(knobs: Knobs) -> bytes:

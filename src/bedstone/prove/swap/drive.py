@@ -14,6 +14,7 @@ from bedstone.runtime.domain import limits_of
 from bedstone.runtime.inputs import call_inputs, input_roles, table_inputs
 from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
+from bedstone.runtime.sampler import Drawing, knob_inputs
 from bedstone.runtime.session import Session
 from bedstone.runtime.stepper import Stepper
 from bedstone.spec.manifest import BufArg, BufferKind, Domain, Manifest, VarArg
@@ -72,7 +73,10 @@ class Side:
             self.session.write(buffer, entries)
         shape = self.protocol.shape(turn.program)
         if shape is not None:
-            for buffer, values in call_inputs(input_roles(self.protocol, shape), *turn.feeds):
+            knobs = self.session.knobs
+            roles = input_roles(self.protocol, shape, knobs)
+            plain = [Drawing(feed.sampling) for feed in turn.feeds]
+            for buffer, values in (*call_inputs(roles, *turn.feeds), *knob_inputs(knobs, plain)):
                 self.session.write(buffer, values)
         for slot in turn.opens:
             for name, state in self.manifest.states.items():
