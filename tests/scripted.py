@@ -76,7 +76,7 @@ class ScriptedEngine:
     ) -> None:
         self._deliver = deliver
         self._script = script
-        self.limits = limits or Limits(context=4096, vocab=300, sequences=4, queue=16)
+        self.limits = limits or Limits(context=4096, vocab=400, sequences=4, queue=16)
         self.step = step
         self._clock = clock
         self._lock = threading.Condition()
@@ -167,7 +167,7 @@ class ScriptedEngine:
         if isinstance(token, Exception):
             return [self._ended(request, made, "error", str(token))]
         if request.constraint is not None:
-            token = _allowed(request, token)
+            token = _allowed(request, token, self.limits.vocab)
         if token is None or token in request.stop_ids:
             return [self._ended(request, made, "stop")]
         self._running[name][2] = made = made + 1
@@ -185,10 +185,10 @@ class ScriptedEngine:
         return Finished(request.id, reason, len(request.tokens), 0, made, message)
 
 
-def _allowed(request: Request, token: int | None) -> int | None:
+def _allowed(request: Request, token: int | None, vocab: int) -> int | None:
     """The scripted token where the constraint allows it, else the first that it does."""
     bits = request.constraint.allowed()
-    assert len(bits) == math.ceil(300 / 32)
+    assert len(bits) == math.ceil(vocab / 32)
     allowed = [at for at in range(len(bits) * 32) if bits[at // 32] >> (at % 32) & 1]
     if token in allowed:
         return token

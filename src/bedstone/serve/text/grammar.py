@@ -43,7 +43,7 @@ def calls_grammar(way: Way, schemas: Schemas, *, several: bool) -> str:
 def after_thought(grammar: str, *, thinking: bool) -> str:
     """The same after a thought: one that is open already, or one that may be there."""
     thought = "thought" if thinking else f"({_text(OPEN)} thought)?"
-    rules = f"thought[suffix={_text(CLOSE)}]: {ANY_TEXT}\nGAP: /[ \\n]*/\n"
+    rules = f"thought[suffix={_text(CLOSE)}]: {ANY_TEXT}\nGAP: /[ \\n]{0, 4}/\n"
     return f"start: {thought} GAP answer\n{grammar.replace('start:', 'answer:', 1)}{rules}"
 
 

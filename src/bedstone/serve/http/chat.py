@@ -1,0 +1,206 @@
+"""`/v1/chat/completions`: messages in, a message out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from bedstone.serve.http.choice import Choice
+from bedstone.serve.http.forms import chat_form, offered, require_tools_known
+from bedstone.serve.http.front import Front
+from bedstone.serve.http.order import Amount, Order, ordered
+from bedstone.serve.http.prompts import Prompt
+from bedstone.serve.http.refusal import bad
+from bedstone.serve.http.replies import (
+    Chat,
+    ChatChoice,
+    ChatChunk,
+    ChatChunkChoice,
+    ChatLogprobs,
+    FunctionCall,
+    FunctionDelta,
+    MessageDelta,
+    ReplyMessage,
+    ReplyToolCall,
+    ToolCallDelta,
+    Usage,
+)
+from bedstone.serve.http.shapes import ChatRequest
+from bedstone.serve.http.tell import chat_logprobs
+from bedstone.serve.text.answer import Delta
+from bedstone.serve.text.parts import Arguments, Called, Part, Said, Thought
+from bedstone.spec.frozen import Frozen
+
+LONG = 4096
+"""A body of more bytes is rendered and encoded by a worker."""
+
+
+class ChatEndpoint(Frozen):
+    """How chats are ordered and told."""
+
+    front: Front
+    decoder: "msgspec.json.Decoder[ChatRequest]" = msgspec.json.Decoder(ChatRequest)
+
+    async def order(self, asked: ChatRequest, size: int) -> Order:
+        """The chat made ready; `size` is how many bytes it came in.
+
+        Raises `Refusal`: it asks for what cannot be.
+        """
+        front = self.front
+        template = front.prompter.template
+        require_tools_known(asked, front.settings, template.source if template else "")
+        amount = Amount(_most(asked), _logprobs(asked))
+
+        def prompted() -> Prompt:
+            tools = (asked.tools or []) if offered(asked) else []
+            return front.prompter.chat(asked.messages, tools, _variables(asked))
+
+        prompt = await front.workers.run(prompted) if size > LONG else prompted()
+        form = chat_form(asked, front.settings, prompt.text)
+        return await ordered(front, asked, [prompt], form, amount)
+
+    async def begin(self, _order: Order) -> None:
+        """Nothing comes before the first token."""
+
+    def chunk(self, order: Order, choice: Choice, delta: Delta) -> bytes:
+        """An event of the stream."""
+        message = _delta(order, choice, delta.parts, first=not choice.begun)
+        told = ChatChunkChoice(
+            index=choice.index,
+            delta=message,
+            logprobs=self._logprobs(order, delta),
+            finish_reason=delta.finish,
+            **_ids(order, choice, delta, first=not choice.begun),
+        )
+        return self._chunk(order, [told], None if order.counts else UNSET)
+
+    def usage(self, order: Order) -> bytes:
+        """The event with the counts."""
+        return self._chunk(order, [], order.usage)
+
+    def whole(self, order: Order) -> bytes:
+        """The answer at once."""
+        choices = []
+        for choice in order.choices:
+            delta = choice.take()
+            told = ChatChoice(
+                index=choice.index,
+                message=_message(order, choice, delta.parts),
+                logprobs=self._logprobs(order, delta),
+                finish_reason=delta.finish or "stop",
+                **_ids(order, choice, delta, first=True),
+            )
+            choices.append(told)
+        reply = Chat(
+            id=_name(order),
+            created=order.created,
+            model=self.front.settings.model,
+            choices=choices,
+            usage=order.usage,
+        )
+        return msgspec.json.encode(reply)
+
+    def _logprobs(self, order: Order, delta: Delta) -> ChatLogprobs | None:
+        if not order.asked.logprobs:
+            return None
+        return chat_logprobs(self.front.tokenizer, delta.entries)
+
+    def _chunk(
+        self, order: Order, choices: list[ChatChunkChoice], usage: Usage | UnsetType | None
+    ) -> bytes:
+        chunk = ChatChunk(
+            id=_name(order),
+            created=order.created,
+            model=self.front.settings.model,
+            choices=choices,
+            usage=usage,
+        )
+        return msgspec.json.encode(chunk)
+
+
+def _name(order: Order) -> str:
+    return f"chatcmpl-{order.id}"
+
+
+def _most(asked: ChatRequest) -> int | None:
+    newer = asked.max_completion_tokens
+    return asked.max_tokens if newer is None else newer
+
+
+def _logprobs(asked: ChatRequest) -> int | None:
+    if asked.top_logprobs is not None and not asked.logprobs:
+        raise bad("`top_logprobs` needs `logprobs` true", "top_logprobs")
+    return (asked.top_logprobs or 0) if asked.logprobs else None
+
+
+def _variables(asked: ChatRequest) -> Mapping[str, Any]:
+    effort = asked.reasoning_effort
+    return {
+        **({} if effort is None else {"reasoning_effort": effort}),
+        **(asked.chat_template_kwargs or {}),
+    }
+
+
+def _ids(order: Order, choice: Choice, delta: Delta, *, first: bool) -> dict[str, Any]:
+    if not order.asked.return_token_ids:
+        return {}
+    ids: dict[str, Any] = {"token_ids": [entry.token for entry in delta.entries]}
+    return ids | ({"prompt_token_ids": list(choice.prompt.ids)} if first else {})
+
+
+def _said(parts: Iterable[Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, Said))
+
+
+def _thought(parts: Iterable[Part]) -> str:
+    return "".join(part.text for part in parts if isinstance(part, Thought))
+
+
+def _delta(order: Order, choice: Choice, parts: Sequence[Part], *, first: bool) -> MessageDelta:
+    said, thought = _said(parts), _thought(parts)
+    calls = [each for part in parts if (each := _call_delta(order, choice, part)) is not None]
+    silent = first and not (thought or calls)
+    return MessageDelta(
+        role="assistant" if first else UNSET,
+        content=said if said or silent else UNSET,
+        reasoning_content=thought or UNSET,
+        tool_calls=calls or UNSET,
+    )
+
+
+def _call_delta(order: Order, choice: Choice, part: Part) -> ToolCallDelta | None:
+    match part:
+        case Called(index, name):
+            return ToolCallDelta(
+                index=index,
+                id=_call_name(order, choice, index),
+                type="function",
+                function=FunctionDelta("", name),
+            )
+        case Arguments(index, text):
+            return ToolCallDelta(index=index, function=FunctionDelta(text))
+        case _:
+            return None
+
+
+def _message(order: Order, choice: Choice, parts: Sequence[Part]) -> ReplyMessage:
+    names = [(part.index, part.name) for part in parts if isinstance(part, Called)]
+    texts = [(part.index, part.text) for part in parts if isinstance(part, Arguments)]
+    calls = [
+        ReplyToolCall(
+            id=_call_name(order, choice, index),
+            function=FunctionCall(name, "".join(text for at, text in texts if at == index)),
+        )
+        for index, name in names
+    ]
+    said, thought = _said(parts), _thought(parts)
+    return ReplyMessage(
+        content=said or (None if calls or thought else ""),
+        reasoning_content=thought or UNSET,
+        tool_calls=calls or UNSET,
+    )
+
+
+def _call_name(order: Order, choice: Choice, index: int) -> str:
+    return f"call_{order.id}{choice.index:02x}{index:02x}"

@@ -1,0 +1,122 @@
+"""Who may come in, and what every answer that is no success looks like."""
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bedstone.errors import BedstoneError
+from bedstone.serve.http.call import GoneError
+from bedstone.serve.http.front import Front
+from bedstone.serve.http.refusal import Refusal, refusal
+from bedstone.serve.http.settings import opens
+
+OPEN = frozenset({"/", "/health", "/openapi.json"})
+"""Paths that need no key: they tell nothing of what is served to whom."""
+
+GONE = 499
+"""What is counted where a client left; nobody reads it."""
+
+LOG = logging.getLogger("bedstone.serve")
+
+Headers = Mapping[str, str]
+
+
+class Guard:
+    """Lets requests of hosts and keys that are known through, and counts what becomes of them."""
+
+    def __init__(self, app: ASGIApp, front: Front, routes: frozenset[str]) -> None:
+        self._app = app
+        self._front = front
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        reply = _Reply(send)
+        self._front.open_calls += 1
+        try:
+            await self._answer(scope, receive, reply)
+        finally:
+            self._front.open_calls -= 1
+            path = scope["path"] if scope["path"] in self._routes else "other"
+            self._front.meters.responses.labels(path, str(reply.status or GONE)).inc()
+
+    async def _answer(self, scope: Scope, receive: Receive, reply: "_Reply") -> None:
+        try:
+            self._require_welcome(scope)
+            # a path or method that is not known is an error to catch only inside an application
+            await self._app({**scope, "app": self._app}, receive, reply.send)
+        except GoneError:
+            return
+        except HTTPException as error:
+            told = f"{scope['method']} `{scope['path']}`: there is no such thing here"
+            await reply.refuse(Refusal(error.status_code, told), error.headers or {})
+        except Refusal as error:
+            await reply.refuse(error)
+        except BedstoneError as error:
+            await reply.refuse(refusal(error))
+        except Exception:  # whatever fails, the client is told and the server goes on
+            LOG.exception("%s %s failed", scope["method"], scope["path"])
+            await reply.refuse(Refusal(500, "the server failed", code="internal"))
+
+    def _require_welcome(self, scope: Scope) -> None:
+        settings = self._front.settings
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        if settings.hosts is not None and _host(headers) not in settings.hosts:
+            raise Refusal(403, f"`host`: `{_host(headers)[:100]}` is not served", code="host")
+        if scope["path"] not in OPEN and settings.keys:
+            _require_key(headers, settings.keys)
+        if self._front.draining and scope["method"] == "POST":
+            raise Refusal(503, "the server is shutting down", code="shutting_down")
+
+
+class _Reply:
+    """What has been sent so far."""
+
+    def __init__(self, send: Send) -> None:
+        self.status = 0
+        self._send = send
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+    async def refuse(self, error: Refusal, more: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Send an error, where nothing was sent; what has begun is only broken off."""
+        if self.status:
+            return
+        headers = {"content-type": "application/json", **error.headers, **more}
+        if error.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+        raw.append((b"content-length", str(len(error.body)).encode()))
+        start = {"type": "http.response.start", "status": error.status, "headers": raw}
+        await self.send(start)
+        await self.send({"type": "http.response.body", "body": error.body})
+
+
+def _host(headers: Headers) -> str:
+    """The name in a `host` header, without its port."""
+    host = headers.get("host", "").lower()
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0]
+
+
+def _require_key(headers: Headers, keys: frozenset[bytes]) -> None:
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not opens(keys, key.strip()):
+        raise Refusal(
+            401,
+            "`authorization`: expected `Bearer` and a key of this server",
+            code="invalid_api_key",
+        )

@@ -1,0 +1,130 @@
+"""The choices of one call, from their requests to their last token."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from bedstone.errors import BedstoneError
+from bedstone.serve.http.bridge import Box, Bridge, OverflowedError
+from bedstone.serve.http.meters import Meters
+from bedstone.serve.http.refusal import Refusal, refusal
+from bedstone.serve.requests import Engine, Event, Finished, Reason, Request, Token
+
+ENDS: Mapping[Reason, tuple[int, str, str]] = {
+    "cancelled": (503, "the server is shutting down", "shutting_down"),
+    "deadline": (504, "the answer took longer than this server allows", "deadline"),
+    "error": (500, "the engine failed", "engine"),
+}
+"""Ends of a request that are no end of an answer: status, message, code."""
+
+Clock = Callable[[], float]
+
+
+class Taker(Protocol):
+    """Whatever becomes of the tokens of one request."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it needs no more of them."""
+
+    def token(self, token: Token) -> None:
+        """Take the next."""
+
+    def end(self, finished: Finished) -> None:
+        """There are no more."""
+
+
+class Run:
+    """Requests under way together. `close` it whatever happens: what still runs is cancelled."""
+
+    def __init__(
+        self, engine: Engine, bridge: Bridge, meters: Meters, clock: Clock, waiting: int
+    ) -> None:
+        self._engine = engine
+        self._bridge = bridge
+        self._meters = meters
+        self._clock = clock
+        self._box = Box(waiting)
+        self._takers: dict[str, Taker] = {}
+        self._last: dict[str, float] = {}
+        self._began = clock()
+
+    @property
+    def live(self) -> int:
+        """How many have not ended."""
+        return len(self._takers)
+
+    def start(self, requests: Sequence[tuple[Request, Taker]]) -> None:
+        """Submit all of them, or none.
+
+        Raises `Refusal`: the engine takes one of them not.
+        """
+        self._began = self._clock()
+        try:
+            for request, taker in requests:
+                self._bridge.expect(request.id, self._box)
+                self._takers[request.id] = taker
+                self._engine.submit(request)
+        except BedstoneError as error:
+            self.close()
+            raise refusal(error) from error
+
+    async def more(self, seconds: float | None = None) -> bool:
+        """Hand on what has come, once something has; False where nothing did in so many seconds.
+
+        Raises `Refusal`: a request ended in another way than its answer, or its events piled up.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                events = await self._box.take()
+        except TimeoutError:
+            return False
+        except OverflowedError:
+            raise Refusal(503, "the answer was not taken in time", code="slow_reader") from None
+        now = self._clock()
+        for event in events:
+            self._hand_on(event, now)
+        return True
+
+    def close(self) -> None:
+        """Cancel what still runs."""
+        live = tuple(self._takers)
+        self._takers.clear()
+        self._bridge.forget(live)
+        for request in live:
+            self._engine.cancel(request)
+
+    def abort(self) -> None:
+        """Close it because its client went away."""
+        self._meters.aborts.inc(self.live)
+        self.close()
+
+    def _hand_on(self, event: Event, now: float) -> None:
+        taker = self._takers.get(event.request)
+        if taker is None:
+            return
+        if isinstance(event, Token):
+            self._time(event.request, now)
+            taker.token(event)
+            if taker.over:
+                self._done(event.request)
+                self._engine.cancel(event.request)
+            return
+        self._done(event.request)
+        if event.reason in ENDS:
+            status, message, code = ENDS[event.reason]
+            raise Refusal(status, event.message or message, code=code)
+        taker.end(event)
+
+    def _done(self, request: str) -> None:
+        del self._takers[request]
+        self._bridge.forget((request,))
+        self._meters.whole.observe(self._clock() - self._began)
+
+    def _time(self, request: str, now: float) -> None:
+        last = self._last.get(request)
+        if last is None:
+            self._meters.first.observe(now - self._began)
+        else:
+            self._meters.between.observe(now - last)
+        self._last[request] = now
