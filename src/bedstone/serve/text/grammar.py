@@ -13,6 +13,8 @@ from bedstone.serve.text.tools.table import Way
 Schemas = Mapping[str, object]
 ANY_OBJECT = {"type": "object"}
 ANY_TEXT = "/(?s:.*)/"
+GAP = r"/[ \n]{0,4}/"
+"""White space after a thought; with no end to it a model might never stop."""
 DELIMITERS = re.compile(r"\\(.)|(/)|(\n)", re.DOTALL)
 """A pair with a backslash stays as it is, unless it is what ends a pattern in Lark."""
 PLAIN = re.compile(r"[^<>\s]+")
@@ -43,7 +45,7 @@ def calls_grammar(way: Way, schemas: Schemas, *, several: bool) -> str:
 def after_thought(grammar: str, *, thinking: bool) -> str:
     """The same after a thought: one that is open already, or one that may be there."""
     thought = "thought" if thinking else f"({_text(OPEN)} thought)?"
-    rules = f"thought[suffix={_text(CLOSE)}]: {ANY_TEXT}\nGAP: /[ \\n]{0, 4}/\n"
+    rules = f"thought[suffix={_text(CLOSE)}]: {ANY_TEXT}\nGAP: {GAP}\n"
     return f"start: {thought} GAP answer\n{grammar.replace('start:', 'answer:', 1)}{rules}"
 
 
