@@ -37,19 +37,12 @@ class Entries:
     def __init__(self, target: Input) -> None:
         self._target = target
         self._values = target.values
-        self._width = target.values[0].size
         self._low, self._high = len(self._values), 0
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember, to be written before the next step."""
         self._values[row] = value
         self._change(row)
-
-    def poke(self, row: int, column: int, value: float) -> None:
-        """Set one number of a row, and write it at once where the rest is written already."""
-        self._values[row, column] = value
-        if not self._low <= row < self._high:
-            self._target.write_elements(row * self._width + column, 1)
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
@@ -75,6 +68,56 @@ class Entries:
 
     def _change(self, row: int) -> None:
         self._low, self._high = min(self._low, row), max(self._high, row + 1)
+
+
+class Fronts:
+    """An input with many numbers a row, of which the first few are a sequence's, often none."""
+
+    def __init__(self, target: Input) -> None:
+        self._target = target
+        self._values = target.values
+        self._width = target.values[0].size
+        self._used = [0] * len(target.values)
+        self._changed: set[int] = set()
+
+    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+        """Remember numbers, to be written before the next step; an empty array is none."""
+        count = self._put(row, value)
+        self._used[row] = count
+        self._changed.add(row)
+
+    def poke(self, row: int, column: int, value: float) -> None:
+        """Set one number of a row, and write it at once where the rest is written already."""
+        self._values[row, column] = value
+        self._used[row] = max(self._used[row], column + 1)
+        if row not in self._changed:
+            self._target.write_elements(row * self._width + column, 1)
+
+    def move(self, source: int, target: int) -> None:
+        """Remember the copy."""
+        self.set(target, self._values[source, : self._used[source]])
+
+    def lend(self, value: NDArray[np.generic] | float) -> None:
+        """Write the first row; its own is written again before the next step."""
+        own = self._values[0, : np.size(value)].copy()
+        count = self._put(0, value)
+        try:
+            self._target.write_elements(0, count)
+        finally:
+            self._put(0, own)
+            self._changed.add(0)
+
+    def flush(self, rows: int) -> None:
+        """Write the rows that changed, each as far as it is used."""
+        for row in self._changed:
+            if row < rows and self._used[row]:
+                self._target.write_elements(row * self._width, self._used[row])
+        self._changed.clear()
+
+    def _put(self, row: int, value: NDArray[np.generic] | float) -> int:
+        count = np.size(value)
+        self._values[row, :count] = value
+        return count
 
 
 class Lines:

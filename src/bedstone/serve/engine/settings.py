@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bedstone.runtime.ports import Input
 from bedstone.serve.engine.edits import Edits
-from bedstone.serve.engine.rows import Entries, Kept
+from bedstone.serve.engine.rows import Entries, Fronts, Kept
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Sampling
 from bedstone.spec.manifest import Fill
@@ -26,6 +26,7 @@ _FILLS: Mapping[Fill, Callable[[Sampling], float]] = {
 }
 
 _PLAIN = Sampling()
+_NONE = np.zeros(0, np.int32)
 
 Value = NDArray[Any] | float
 
@@ -87,7 +88,7 @@ class Settings:
         top = zip(token[row, :most].tolist(), logprob[row, :most].tolist(), strict=True)
         return float(drawn[row]), tuple(top)
 
-    def _values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Entries, Value]]:
+    def _values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Kept, Value]]:
         sampling = sequence.request.sampling if drawn else _PLAIN
         for fill, entries in self._fills:
             yield entries, fill(sampling)
@@ -101,10 +102,10 @@ class _KnobInputs:
     def __init__(self, knobs: Knobs, take: Callable[[str], Input]) -> None:
         self._edits = Entries(take(knobs.edits))
         self._edited = tuple(
-            Entries(take(name)) for name in (knobs.edit_token, knobs.edit_scale, knobs.edit_add)
+            Fronts(take(name)) for name in (knobs.edit_token, knobs.edit_scale, knobs.edit_add)
         )
         self._restricted = Entries(take(knobs.restricted))
-        self.allowed = Entries(take(knobs.allowed))
+        self.allowed = Fronts(take(knobs.allowed))
         self._report = Entries(take(knobs.report))
         self.outputs = (knobs.logprob, knobs.top_token, knobs.top_logprob)
         self.kept: list[Kept] = [
@@ -115,26 +116,27 @@ class _KnobInputs:
             self._report,
         ]
 
-    def values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Entries, Value]]:
+    def values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Kept, Value]]:
         """What each holds of a sequence; what nobody reads is left as it is."""
         edits = sequence.edits if drawn else None
-        yield self._edits, 0 if edits is None else edits.count
-        if edits is not None:
-            yield from zip(self._edited, (edits.tokens, edits.scales, edits.adds), strict=True)
+        count = 0 if edits is None else edits.count
+        yield self._edits, count
+        columns = (_NONE,) * 3 if edits is None else (edits.tokens, edits.scales, edits.adds)
+        for fronts, column in zip(self._edited, columns, strict=True):
+            yield fronts, column[:count]
         allowed = sequence.allowed if drawn else None
         yield self._restricted, int(allowed is not None)
-        if allowed is not None:
-            yield self.allowed, _bits(allowed)
+        yield self.allowed, _NONE if allowed is None else _bits(allowed)
         asked = sequence.request.sampling.logprobs if drawn else None
         yield self._report, -1 if asked is None else asked
 
     def edit(self, row: int, edits: Edits, entry: int) -> None:
         """One entry of a row's edits is another."""
         self._edits.set(row, edits.count)
-        for entries, values in zip(
+        for fronts, values in zip(
             self._edited, (edits.tokens, edits.scales, edits.adds), strict=True
         ):
-            entries.poke(row, entry, values[entry])
+            fronts.poke(row, entry, values[entry])
 
 
 def _bits(allowed: NDArray[np.uint32]) -> NDArray[np.int32]:
