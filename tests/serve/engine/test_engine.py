@@ -1,10 +1,14 @@
 """The engine's thread: what it takes and refuses, and that every request ends once."""
 
 import threading
+import time
+from contextlib import suppress
 
+import numpy as np
 import pytest
 
-from bedstone.errors import CallerError, CapacityError
+from bedstone.errors import CallerError, CapacityError, DeviceError
+from bedstone.runtime.executor import Executor
 from bedstone.serve.engine import Options, ThreadedEngine
 from bedstone.serve.requests import Request
 from driven import Told
@@ -91,3 +95,123 @@ def test_after_a_close_nothing_is_taken(engine):
     served.cancel("a")
     served.close(0)
     assert list(inbox.ends) == ["a"]
+
+
+def test_as_many_wait_as_may(engine):
+    """Two run and two wait; of ten at once six are refused, and later all are taken again."""
+    served, inbox = engine(Options(sequences=2, queue=2), page=8, width=64, pages=256)
+    taken = []
+    for index in range(10):
+        with suppress(CapacityError):
+            served.submit(Request(f"r{index}", [1, 2, 3 + index], 400))
+            taken.append(f"r{index}")
+    with pytest.raises(CapacityError, match="as many as may be: 2 at once and 2 that wait"):
+        for index in range(10, 20):
+            served.submit(Request(f"r{index}", [1, 2, 3], 400))
+            taken.append(f"r{index}")
+    # one may have ended while the others came
+    assert 4 <= len(taken) < 20
+    inbox.wait(*taken)
+    served.submit(Request("later", [1], 2))
+    inbox.wait("later")
+    assert inbox.tokens["later"] == answers([1], 2)
+
+
+def test_two_of_one_name_are_not_open_at_once(engine):
+    served, inbox = engine(page=8, width=64, pages=256)
+    served.submit(Request("a", [1, 2], 400))
+    with pytest.raises(CallerError, match="request `a` is open"):
+        served.submit(Request("a", [1, 2], 4))
+    served.cancel("a")
+    inbox.wait("a")
+
+
+def test_a_closing_engine_cancels_what_takes_longer(engine):
+    served, inbox = engine(page=8, width=64, pages=256)
+    for index in range(20):
+        served.submit(Request(f"r{index}", [1, 2 + index], 500))
+    served.close(0)
+    assert len(inbox.ends) == 20
+    assert {end.reason for end in inbox.ends.values()} <= {"cancelled", "length"}
+    assert "cancelled" in {end.reason for end in inbox.ends.values()}
+
+
+def test_a_device_that_fails_ends_every_request_with_its_error(engine, monkeypatch):
+    served, inbox = engine(page=8, width=64, pages=256)
+    start, calls = Executor.start, []
+
+    def failing(self, program, times, collect, /, **given):
+        calls.append(program)
+        if len(calls) == 30:
+            raise DeviceError("the device fell off the bus")
+        return start(self, program, times, collect, **given)
+
+    monkeypatch.setattr(Executor, "start", failing)
+    names = [f"r{index}" for index in range(12)]
+    for index, name in enumerate(names):
+        served.submit(Request(name, [1, 2 + index], 300))
+    inbox.wait(*names)
+    for name in names:
+        end = inbox.ends[name]
+        assert (end.reason, end.message) == ("error", "the device fell off the bus")
+    assert sum(map(len, inbox.tokens.values())) > 0
+    with pytest.raises(DeviceError, match="the engine has stopped: the device fell off the bus"):
+        served.submit(Request("late", [1], 1))
+    served.cancel("r0")
+    served.close(1)
+
+
+def test_cancels_race_with_ends(engine):
+    served, inbox = engine()
+    names = [f"r{index}" for index in range(60)]
+    for index, name in enumerate(names):
+        served.submit(Request(name, [1, 2 + index], 1 + index % 5))
+        served.cancel(names[index // 2])
+    inbox.wait(*names)
+    for name in names:
+        served.cancel(name)
+    served.close(5)
+    assert len(inbox.ends) == len(names)
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("admission", ["needed", "worst"])
+def test_hundreds_of_requests_lose_repeat_and_mix_nothing(engine, folded, admission):
+    """Arrivals, cancels, deadlines and limits at random, from several threads."""
+    options = Options(chunk=6, budget=12, queue=400, admission=admission, host_bytes=2**20)
+    served, inbox = engine(options, pages=40, folded=folded)
+    expected, doomed = {}, set()
+
+    def ask(seed):
+        random = np.random.default_rng(seed)
+        for index in range(60):
+            name, count = f"{seed}.{index}", int(random.integers(1, 24))
+            prompt = [int(t) for t in random.integers(0, 3, int(random.integers(1, 34)))]
+            expected[name] = answers(prompt, count, folded=folded)
+            deadline = None
+            if random.random() < 0.1:
+                deadline = time.monotonic() + float(random.random()) / 50
+                doomed.add(name)
+            served.submit(Request(name, prompt, count, deadline=deadline))
+            if random.random() < 0.2:
+                time.sleep(float(random.random()) / 500)
+                victim = f"{seed}.{random.integers(0, index + 1)}"
+                doomed.add(victim)
+                served.cancel(victim)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    inbox.wait(*expected)
+    for name, tokens in expected.items():
+        made, end = inbox.tokens[name], inbox.ends[name]
+        assert made == tokens[: len(made)]
+        assert end.made == len(made)
+        assert end.reason == "length" if made == tokens else name in doomed
+    served.close(5)
+    stats = served.stats()
+    assert (stats.pages_held, stats.running, stats.waiting) == (0, 0, 0)
+    assert stats.made_tokens == sum(map(len, inbox.tokens.values()))
+    assert sum(stats.finished.values()) == len(expected)

@@ -1,0 +1,32 @@
+"""What a step costs beside the device's work."""
+
+from itertools import pairwise
+from statistics import median
+
+import pytest
+
+from bedstone.serve.engine.options import Options
+
+SEQUENCES = 64
+LIMIT = 200e-6
+"""Seconds of processor time of a step of 64 sequences."""
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_the_host_takes_little_of_a_step(core, chained, monkeypatch):
+    shape = {"groups": SEQUENCES, "rows": 64, "page": 32, "width": 16, "sequences": SEQUENCES}
+    engine = core(Options(reuse=False), pages=1024, **shape)
+    if not chained:
+        monkeypatch.setattr(engine.core._calls, "follow", lambda _shape: None)
+    for index in range(SEQUENCES):
+        engine.submit(f"r{index}", [1 + index] * 8, 300)
+    while engine.core.stats().batch and len(engine.core._rows) < SEQUENCES:
+        engine.turn()
+    spent = []
+    for _ in range(120):
+        engine.core.turn(0.0)
+        engine.core.take_events()
+        spent.append(engine.core.stats().host_seconds)
+    steps = [after - before for before, after in pairwise(spent)]
+    # of the fastest half: other work on this machine empties the caches
+    assert median(sorted(steps)[: len(steps) // 2]) < LIMIT
