@@ -256,7 +256,9 @@ class Everything(RuleBasedStateMachine):
     @rule()
     def evict(self):
         gone = self.tree.evict()
-        if gone is not None:
+        if gone is None:
+            assert all(each.in_use for each in self.tree._resident.values())
+        else:
             self.transfers.append((gone.moves, gone, None))
 
     @precondition(lambda self: self.tree.parked)

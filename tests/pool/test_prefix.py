@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedstone.errors import CallerError
-from bedstone.pool import Checkpoint, Geometry, HostRoom, Parked, Pool, PrefixTree
+from bedstone.pool import Busy, Checkpoint, Geometry, HostRoom, Parked, Pool, PrefixTree
 from pool_bytes import Memory
 
 PAGED = Geometry(pages=500, unit=3, row=9)
@@ -243,6 +243,35 @@ def test_without_a_host_tier_the_coldest_is_dropped():
     assert tree.evict() is None
     assert not tree.shed()
     assert pool.pages.free == 500
+
+
+def test_what_a_sequence_uses_all_of_is_not_given_up():
+    tree = PrefixTree(pool := Pool(PAGED, ROOM))
+    lease = pool.lease(9)
+    lease.advance(6)
+    tree.insert([1] * 6, lease.checkpoint())
+    assert tree.evict() is None
+    tree.insert([2] * 6, kept(pool, [2] * 6))
+    with tree.lookup([2] * 7).kept as other:
+        assert tree.evict().checkpoint is other
+    assert tree.evict() is None
+    lease.close()
+    assert tree.evict().parked
+
+
+def test_nothing_is_given_up_where_that_cannot_help():
+    tree = PrefixTree(pool := Pool(Geometry(pages=8, unit=3, row=8)))
+    lease = pool.lease(12)
+    tree.insert([2] * 6, kept(pool, [2] * 6))
+    missing = pool.lease(21)
+    assert missing == Busy(5, 0)
+    assert tree.evict(missing) is None
+    gone = tree.evict(pool.lease(12))
+    gone.close()
+    assert pool.lease(12).pages == (4, 5, 6, 7)
+    assert pool.can_free(Busy(0, 0))
+    assert not pool.can_free(Busy(1, 0))
+    lease.close()
 
 
 def test_a_checkpoint_goes_in_under_its_own_tokens_once():

@@ -38,6 +38,12 @@ class Checkpoint(Held):
         self.require_open()
         return self._piece
 
+    @property
+    def in_use(self) -> bool:
+        """Whether leases have all of it, so that closing it would free nothing."""
+        pages = self.pages
+        return bool(pages) and not self.slot and all(map(self._store.pages.leased, pages[::-1]))
+
     def resign(self) -> Piece:
         """Its pages and its slot, which whoever calls holds from now on."""
         self.require_open()

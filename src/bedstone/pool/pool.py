@@ -40,6 +40,10 @@ class Pool:
         """Free bytes of the host tier."""
         return self._host.free if self._host else 0
 
+    def can_free(self, missing: Busy) -> bool:
+        """Whether what no lease has could make up for a denial, were all of it given up."""
+        return missing.pages <= self.pages.kept and missing.slots <= self.slots.kept
+
     def lease(
         self, tokens: int, prefix: Checkpoint | None = None, length: int | None = None
     ) -> Lease | Denial:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from bedstone.errors import CallerError
 from bedstone.pool.checkpoint import Checkpoint
 from bedstone.pool.copies import NO_MOVES, Moves
+from bedstone.pool.denial import Busy
 from bedstone.pool.parked import Parked
 from bedstone.pool.pool import Pool
 from bedstone.pool.radix import Mark, Node, Radix
@@ -103,14 +104,16 @@ class PrefixTree:
             self._replace_shorter(node, Mark.RESIDENT)
         self._warm(node)
 
-    def evict(self) -> Evicted | None:
-        """Give up the coldest checkpoint; None: there is none.
+    def evict(self, missing: Busy | None = None) -> Evicted | None:
+        """Give up the coldest checkpoint of which something is free then.
 
-        It is parked, what is coldest of the parked dropped until it fits, or else dropped.
+        It is parked, what is coldest of the parked dropped until it fits, or else dropped. None:
+        leases have all that there is, or it could not make up for what a denial says is `missing`.
         """
-        if not self._resident:
+        helps = missing is None or self._pool.can_free(missing)
+        node = self._coldest() if helps else None
+        if node is None:
             return None
-        node = next(iter(self._resident))
         moves = NO_MOVES
         if node not in self._parked and (parked := self._park(self._resident[node])):
             moves = parked.moves
@@ -143,6 +146,14 @@ class PrefixTree:
         if self._geometry.per_sequence or not node.has(mark):
             return 0
         return self._geometry.whole(shared)
+
+    def _coldest(self) -> Node | None:
+        for _ in range(len(self._resident)):
+            node, checkpoint = next(iter(self._resident.items()))
+            if not checkpoint.in_use:
+                return node
+            self._warm(node)
+        return None
 
     def _park(self, checkpoint: Checkpoint) -> Parked | None:
         while not isinstance(parked := self._pool.park(checkpoint), Parked):

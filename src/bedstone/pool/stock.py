@@ -44,6 +44,10 @@ class Stock:
         """How many can be taken."""
         return self._free
 
+    def leased(self, number: int) -> bool:
+        """Whether a lease is among its users."""
+        return self._leases[number] > 0
+
     def take(self, count: int, *, leased: bool) -> tuple[int, ...]:
         """The lowest `count`, ascending, of which `free` must be as many at least."""
         taken = tuple(self._lowest() for _ in range(count))
