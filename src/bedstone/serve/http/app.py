@@ -116,9 +116,11 @@ class _Handlers:
         text, messages = asked.prompt, asked.messages
         if (text is None) == (messages is None):
             raise bad("expected one of `prompt` and `messages`", "prompt")
-        prompter = front.prompter
+        prompter, usual = front.prompter, front.settings.usual.variables({}, tools=False)
         prompt = await front.workers.run(
-            lambda: prompter.chat(messages or ()) if text is None else prompter.text(text)
+            lambda: (
+                prompter.chat(messages or (), (), usual) if text is None else prompter.text(text)
+            )
         )
         ids = list(prompt.ids)
         return _json(Tokenized(ids, len(ids), front.limits.context))

@@ -28,6 +28,7 @@ from bedstone.serve.http.replies import (
 )
 from bedstone.serve.http.shapes import ChatRequest
 from bedstone.serve.http.tell import chat_logprobs
+from bedstone.serve.http.usual import Turn
 from bedstone.serve.text.answer import Delta
 from bedstone.serve.text.parts import Arguments, Called, Part, Said, Thought
 from bedstone.spec.frozen import Frozen
@@ -50,11 +51,14 @@ class ChatEndpoint(Frozen):
         front = self.front
         template = front.prompter.template
         require_tools_known(asked, front.settings, template.source if template else "")
-        amount = Amount(_most(asked), _logprobs(asked))
+        tools = (asked.tools or []) if offered(asked) else []
+        variables = front.settings.usual.variables(_variables(asked), tools=bool(tools))
+        thinks = front.settings.reasoning and bool(variables["enable_thinking"])
+        turn: Turn = "tools" if tools else "thinking_text" if thinks else "non_thinking"
+        amount = Amount(_most(asked), _logprobs(asked), turn)
 
         def prompted() -> Prompt:
-            tools = (asked.tools or []) if offered(asked) else []
-            return front.prompter.chat(asked.messages, tools, _variables(asked))
+            return front.prompter.chat(asked.messages, tools, variables)
 
         prompt = await front.workers.run(prompted) if size > LONG else prompted()
         form = chat_form(asked, front.settings, prompt.text)

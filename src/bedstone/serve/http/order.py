@@ -10,7 +10,8 @@ from bedstone.serve.http.front import Front
 from bedstone.serve.http.prompts import Prompt
 from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import PromptDetails, Usage
-from bedstone.serve.http.sampling import Asked, sampling, seed_of
+from bedstone.serve.http.sampling import Asked, bounded, sampling, seed_of
+from bedstone.serve.http.usual import Turn
 from bedstone.serve.requests import Request, Sampling
 from bedstone.serve.text.answer import Answer
 from bedstone.spec.frozen import Frozen
@@ -43,10 +44,11 @@ class Order(Frozen):
 
 
 class Amount(Frozen):
-    """How much of an answer is asked for: None as much as fits."""
+    """How much of an answer is asked for, None as much as fits, and in which turn."""
 
     most: int | None
     logprobs: int | None
+    turn: Turn = "non_thinking"
 
 
 async def ordered(
@@ -59,7 +61,9 @@ async def ordered(
     count = asked.n or 1
     _require_places(front, count * len(prompts))
     most = [_room(front, prompt, amount.most) for prompt in prompts]
-    drawn = sampling(asked, front.limits, amount.logprobs)
+    usual = front.settings.usual
+    drawn = sampling(asked, front.limits, amount.logprobs, usual.preset(amount.turn))
+    drawn = bounded(drawn, usual.behavior)
     stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
     constraints = iter(await front.constraints(form.grammar, count * len(prompts)))
     name = token_hex(12)

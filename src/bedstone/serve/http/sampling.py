@@ -1,11 +1,13 @@
 """How a request's tokens are drawn, from what its client sent."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from secrets import randbits
 
 from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.shapes import ChatRequest, CompletionRequest
 from bedstone.serve.requests import Limits, Sampling
+from bedstone.spec.target import Behavior, Preset
 
 Asked = ChatRequest | CompletionRequest
 
@@ -29,26 +31,39 @@ MASK = 2**64 - 1
 SEED_BITS = 63
 
 
-def sampling(asked: Asked, limits: Limits, logprobs: int | None) -> Sampling:
+def sampling(asked: Asked, limits: Limits, logprobs: int | None, usual: Preset) -> Sampling:
     """The `Sampling` of a request's first choice. Without a seed it gets a fresh one.
+
+    `usual` is what holds where the request does not say.
 
     Raises `Refusal`: it asks for what the package has no input for, or biases no token.
     """
-    usual = 0.0 if "temperature" in limits.missing else 1.0
+    if "temperature" in limits.missing:
+        usual = Preset(temperature=0)
     made = Sampling(
-        temperature=_or(asked.temperature, usual),
-        top_k=max(0, asked.top_k or 0),
-        top_p=_or(asked.top_p, 1.0),
-        min_p=asked.min_p or 0.0,
+        temperature=_or(asked.temperature, usual.temperature),
+        top_k=max(0, usual.top_k if asked.top_k is None else asked.top_k),
+        top_p=_or(asked.top_p, usual.top_p),
+        min_p=_or(asked.min_p, usual.min_p or 0.0),
         seed=randbits(SEED_BITS) if asked.seed is None else asked.seed & MASK,
-        repetition=_or(asked.repetition_penalty, 1.0),
-        presence=asked.presence_penalty or 0.0,
-        frequency=asked.frequency_penalty or 0.0,
+        repetition=_or(asked.repetition_penalty, usual.repetition_penalty),
+        presence=_or(asked.presence_penalty, usual.presence_penalty),
+        frequency=_or(asked.frequency_penalty, usual.frequency_penalty),
         bias=_biases(asked.logit_bias or {}, limits.vocab),
         logprobs=logprobs,
     )
     _require_offered(made, limits)
     return made
+
+
+def bounded(drawn: Sampling, behavior: Behavior) -> Sampling:
+    """The same within the bounds that the model's record sets."""
+    most = drawn.temperature if behavior.temperature_max is None else behavior.temperature_max
+    return replace(
+        drawn,
+        temperature=min(drawn.temperature, most),
+        min_p=max(drawn.min_p, behavior.min_p_floor),
+    )
 
 
 def seed_of(seed: int, choice: int) -> int:

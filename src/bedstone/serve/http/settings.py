@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
+from bedstone.serve.http.usual import Usual
 from bedstone.serve.text.tools.table import Way
 from bedstone.spec.frozen import Frozen
 
@@ -15,7 +16,8 @@ class Settings(Frozen):
 
     `model` is the name it is served by. `keys` are digests of the keys that open it, none opens it
     to all. `hosts` are the names it answers to, any where it is None. `tools` is how the model
-    writes calls, None where it makes none; `reasoning` whether its thoughts are told apart.
+    writes calls, None where it makes none; `reasoning` whether its thoughts are told apart; `usual`
+    what holds where a request does not say.
     """
 
     model: str
@@ -23,6 +25,7 @@ class Settings(Frozen):
     hosts: frozenset[str] | None = None
     tools: Way | None = None
     reasoning: bool = False
+    usual: Usual = Usual()
     body_bytes: int = 4 * MEBI
     body_seconds: float = 30.0
     deadline_seconds: float = 600.0
