@@ -18,6 +18,7 @@ from bedstone.spec.release import VERSION
 
 COMMANDS = {
     "run": "bedstone.cli.run",
+    "serve": "bedstone.cli.serve",
     "compile": "bedstone.cli.compile",
     "verify": "bedstone.cli.verify",
     "show": "bedstone.cli.show",

@@ -17,3 +17,8 @@ def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
         return Path(chosen)
     base = Path(environ.get("XDG_CACHE_HOME") or ".")
     return base / "bedstone" if base.is_absolute() else user_cache()
+
+
+def api_key(environ: Mapping[str, str] = os.environ) -> str:
+    """The key that opens a server: `BEDSTONE_API_KEY`, empty where there is none."""
+    return environ.get("BEDSTONE_API_KEY", "").strip()

@@ -30,13 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How a checkpoint is to be compiled; None and `auto` leave it to us."""
+    """How a checkpoint is to be compiled; None and `auto` leave it to us.
+
+    `sampler` is of a compile only: a package has one or draws the likeliest.
+    """
 
     numerics: Numerics | None
     context: int | None
     target: str
     sequences: int
     traces: Path | None = None
+    sampler: bool = False
 
     def require_so(self, package: "Package") -> None:
         """Accept a package that was compiled as wanted.
@@ -112,7 +116,7 @@ def command(
     wanted = Wanted(numerics, context, device_target(target, device), len(prompt), traces)
     texts = [sys.stdin.read() if text == "-" else text for text in prompt]
     with Stages() as stages:
-        opened, package = _package(checkpoint, wanted, stages)
+        opened, package = open_package(checkpoint, wanted, stages)
         template = opened.chat_template
         wrapped = template is not None if chat is None else chat
         ids = [_prompt_ids(opened, text, chat=wrapped) for text in texts]
@@ -142,7 +146,7 @@ def command(
         print(outcome.line(), file=sys.stderr)
 
 
-def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoint, Package]":
+def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoint, Package]":
     """The checkpoint, open, and its package: the one named, or the one in the cache."""
     from bedstone.build.compiler import compiler_identity
     from bedstone.build.request import Options, Request, is_package, read_package
@@ -160,7 +164,9 @@ def _package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoin
         return opened, package
     opened = open_checkpoint(reference)
     numerics = wanted.numerics or Numerics.quantized
-    options = Options(numerics.value, wanted.context, sequences=wanted.sequences)
+    options = Options(
+        numerics.value, wanted.context, sequences=wanted.sequences, sampler=wanted.sampler
+    )
     picks = read_picks(wanted.traces, opened, wanted.target)
     request = Request(opened, options, cache_directory(), wanted.target, picks)
     cached = request.cached(compiler_identity(request.hardware.vendor))

@@ -1,0 +1,165 @@
+"""How a server is set up from the command line, the environment, and what a model brings."""
+
+import ipaddress
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from bedstone.cli.environment import api_key
+from bedstone.cli.served import read_target
+from bedstone.errors import CallerError
+from bedstone.spec.file import read_bounded
+from bedstone.spec.frozen import Frozen
+from bedstone.spec.package import TARGET
+from bedstone.spec.target import Policy
+
+if TYPE_CHECKING:
+    from bedstone.checkpoint.checkpoint import Checkpoint
+    from bedstone.serve.http.settings import Settings
+    from bedstone.serve.http.usual import Usual
+    from bedstone.serve.text.tools.table import Way
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+GENERATION = "generation_config.json"
+MOST_KEYS = 1 << 20
+"""Bytes of a file of keys."""
+SHORTEST_KEY = 8
+
+
+class ToolParser(StrEnum):
+    """How a model writes calls; `auto` asks its record and its chat template."""
+
+    auto = "auto"
+    none = "none"
+    hermes = "hermes"
+    qwen3_coder = "qwen3_coder"
+    llama3 = "llama3"
+
+
+class Reasoning(StrEnum):
+    """Whether thoughts are told apart; `auto` asks the chat template."""
+
+    auto = "auto"
+    on = "on"
+    off = "off"
+
+
+class Manners(Frozen):
+    """What the command line says of the front; None leaves it to us."""
+
+    name: str | None
+    host: str
+    timeout: float
+    body_bytes: int
+    tool_parser: ToolParser
+    reasoning: Reasoning
+
+
+def make_settings(
+    opened: "Checkpoint", package: Path, manners: Manners, keys: tuple[str, ...]
+) -> "Settings":
+    """The settings of a server of that checkpoint.
+
+    Without a key only names of this machine are answered to: a page from elsewhere that a user
+    of this machine looks at could not be told from the user otherwise.
+    """
+    from bedstone.serve.http.settings import Settings, digests
+
+    usual = _usual(opened, package)
+    template = opened.chat_template
+    source = template.source if template is not None else ""
+    local = is_local(manners.host) and not keys
+    return Settings(
+        model=manners.name or opened.path.stem or opened.reference,
+        keys=digests(keys),
+        hosts=frozenset((*LOCAL, "[::1]", manners.host)) if local else None,
+        tools=_way(manners.tool_parser, usual.behavior.tool_call_parser, source),
+        reasoning=_thinks(manners.reasoning, source),
+        usual=usual,
+        body_bytes=manners.body_bytes,
+        deadline_seconds=manners.timeout,
+    )
+
+
+def read_keys(path: Path | None) -> tuple[str, ...]:
+    """The keys of a file, a line each, and the environment's.
+
+    Raises `CallerError`: the file cannot be read or has none, or a key is too short to be one.
+    """
+    found = [api_key()] if api_key() else []
+    if path is not None:
+        try:
+            text = read_bounded(path, MOST_KEYS).decode()
+        except UnicodeDecodeError as error:
+            raise CallerError(f"`--api-key-file {path}` is no text: {error.reason}") from error
+        lines = [line.strip() for line in text.splitlines()]
+        keys = [line for line in lines if line]
+        if not keys:
+            raise CallerError(f"`--api-key-file {path}` holds no key: expected one a line")
+        found += keys
+    if any(len(key) < SHORTEST_KEY for key in found):
+        raise CallerError(f"a key is shorter than {SHORTEST_KEY} characters")
+    return tuple(found)
+
+
+def require_private(host: str, keys: tuple[str, ...], *, told: bool) -> None:
+    """Refuse to let anybody in from elsewhere, unless told to.
+
+    Raises `CallerError`: the address is public and there is no key.
+    """
+    if not (is_local(host) or keys or told):
+        raise CallerError(
+            f"`--host {host}` can be reached from elsewhere and there is no key: give one with "
+            "`--api-key-file` or BEDSTONE_API_KEY, or say `--without-key`"
+        )
+
+
+def is_local(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host in LOCAL:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def local_now() -> datetime:
+    """The time of day here."""
+    return datetime.now(UTC).astimezone()
+
+
+def _usual(opened: "Checkpoint", package: Path) -> "Usual":
+    from bedstone.serve.http.usual import Usual, own_settings
+
+    known = (package / TARGET).is_file()
+    policy = read_target(package).policy if known else Policy()
+    return Usual(policy, own_settings(_generation(opened)))
+
+
+def _generation(opened: "Checkpoint") -> Mapping[str, object]:
+    """The checkpoint's own file of settings, where it is a directory that has one."""
+    from bedstone.checkpoint.json_text import read_object
+
+    path = opened.path / GENERATION
+    return read_object(path) if path.is_file() else {}
+
+
+def _way(asked: ToolParser, recorded: str | None, template: str) -> "Way | None":
+    from bedstone.serve.text.tools.table import WAYS, guessed
+
+    if asked is ToolParser.none or not template:
+        return None
+    if asked is not ToolParser.auto:
+        return cast("Way", asked.value)
+    found = guessed(template)
+    # a template says what this checkpoint was taught, a record what its family was
+    return recorded if found is None and recorded in WAYS else found
+
+
+def _thinks(asked: Reasoning, template: str) -> bool:
+    from bedstone.serve.text.reasoning import CLOSE
+
+    return CLOSE in template if asked is Reasoning.auto else asked is Reasoning.on
