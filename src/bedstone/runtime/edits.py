@@ -30,14 +30,15 @@ class Edits:
         if self._sampling.repetition != 1:
             self.scales[self._entry(token)] = self._sampling.repetition
 
-    def make(self, token: int) -> None:
-        """The output has a token."""
+    def make(self, token: int) -> int:
+        """The output has a token; which entry is another now."""
         sampling = self._sampling
         made = self._made[token] = self._made.get(token, 0) + 1
         entry = self._entry(token)
         self.scales[entry] = sampling.repetition
         bias = sampling.bias.get(token, 0.0)
         self.adds[entry] = bias - sampling.presence - sampling.frequency * made
+        return entry
 
     def _entry(self, token: int) -> int:
         entry = self._index.get(token)

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -100,17 +99,16 @@ def test_after_a_close_nothing_is_taken(engine):
 def test_as_many_wait_as_may(engine):
     """Two run and two wait; of ten at once six are refused, and later all are taken again."""
     served, inbox = engine(Options(sequences=2, queue=2), page=8, width=64, pages=256)
-    taken = []
+    taken, refused = [], []
     for index in range(10):
-        with suppress(CapacityError):
+        try:
             served.submit(Request(f"r{index}", [1, 2, 3 + index], 400))
             taken.append(f"r{index}")
-    with pytest.raises(CapacityError, match="as many as may be: 2 at once and 2 that wait"):
-        for index in range(10, 20):
-            served.submit(Request(f"r{index}", [1, 2, 3], 400))
-            taken.append(f"r{index}")
+        except CapacityError as error:
+            refused.append(str(error))
     # one may have ended while the others came
-    assert 4 <= len(taken) < 20
+    assert 4 <= len(taken) < 10
+    assert "as many as may be: 2 at once and 2 that wait" in refused[0]
     inbox.wait(*taken)
     served.submit(Request("later", [1], 2))
     inbox.wait("later")

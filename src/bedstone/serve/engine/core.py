@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from time import thread_time
 
+from bedstone.runtime.edits import Edits, edits_anything
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import read_abilities
 from bedstone.serve.engine.calls import Calls, Flight, Found
-from bedstone.serve.engine.edits import Edits, edits_anything
 from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.intake import require_possible
 from bedstone.serve.engine.ledger import Ledger
@@ -23,7 +23,6 @@ from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.schedule import Prompt, plan_chunks
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Event, Limits, Reason, Request, Stats, Token
-from bedstone.spec.sampling import Knobs
 from bedstone.verify.protocol import Chain, protocol
 
 _MOST_STRIKES = 3
@@ -36,10 +35,9 @@ class Core:
         self,
         session: Executor,
         options: Options,
-        knobs: Knobs | None = None,
         cpu: Callable[[], float] = thread_time,
     ) -> None:
-        able = read_abilities(session, protocol(session.verified), knobs)
+        able = read_abilities(session, protocol(session.verified), session.knobs)
         self._options = options
         self._ledger = Ledger()
         self._holdings = Holdings(session, able, reuse=options.reuse, host_bytes=options.host_bytes)

@@ -9,7 +9,6 @@ from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.core import Core
 from bedstone.serve.engine.options import DEFAULTS, Options
 from bedstone.serve.requests import Event, Limits, Request, Stats
-from bedstone.spec.sampling import Knobs
 
 Deliver = Callable[[Sequence[Event]], None]
 
@@ -20,9 +19,8 @@ _PICTURE_SECONDS = 0.05
 class ThreadedEngine:
     """A session that many ask at once; see `bedstone.serve.requests.Engine`.
 
-    `deliver` is called by the engine's thread, once a step with all there is to tell. `knobs` name
-    the buffers of the package's sampler beyond those that v7 has fills for. The session is the
-    caller's to close, once this is closed.
+    `deliver` is called by the engine's thread, once a step with all there is to tell. The session
+    is the caller's to close, once this is closed.
     """
 
     def __init__(
@@ -30,10 +28,9 @@ class ThreadedEngine:
         session: Executor,
         deliver: Deliver,
         options: Options = DEFAULTS,
-        knobs: Knobs | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._core = Core(session, options, knobs)
+        self._core = Core(session, options)
         self._deliver = deliver
         self._clock = clock
         self._changed = threading.Condition()

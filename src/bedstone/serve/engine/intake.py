@@ -3,8 +3,8 @@
 import math
 
 from bedstone.errors import CallerError
+from bedstone.runtime.edits import edits_anything
 from bedstone.serve.engine.abilities import Abilities, lacks
-from bedstone.serve.engine.edits import most_edits
 from bedstone.serve.requests import Request, Sampling
 
 
@@ -72,7 +72,11 @@ def _problem(sampling: Sampling, able: Abilities) -> str | None:
 
 def _too_many(request: Request, able: Abilities) -> str | None:
     """Why a request would edit more logits than there is room for, or None."""
-    most = most_edits(request.sampling, frozenset(request.tokens), request.max_tokens, able.vocab)
+    sampling = request.sampling
+    if not edits_anything(sampling):
+        return None
+    read = request.tokens if sampling.repetition != 1 else ()
+    most = min(able.vocab, len({*read, *sampling.bias}) + request.max_tokens)
     if most <= able.most_edits:
         return None
     return (

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.pool import Lease
-from bedstone.serve.engine.edits import Edits
+from bedstone.runtime.edits import Edits
 from bedstone.serve.requests import Request
 
 

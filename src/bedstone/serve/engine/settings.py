@@ -6,26 +6,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.runtime.edits import Edits
 from bedstone.runtime.ports import Input
-from bedstone.serve.engine.edits import Edits
 from bedstone.serve.engine.rows import Entries, Fronts, Kept
 from bedstone.serve.engine.sequence import Sequence
-from bedstone.serve.requests import Sampling
 from bedstone.spec.manifest import Fill
-from bedstone.spec.sampling import Knobs
+from bedstone.spec.sampling import LIKELIEST, Knobs, Sampling, signed
 from bedstone.verify.protocol import Protocol
-
-_SEED_BITS = 64
 
 _FILLS: Mapping[Fill, Callable[[Sampling], float]] = {
     "temperature": lambda sampling: sampling.temperature,
     "top_k": lambda sampling: max(0, sampling.top_k),
     "top_p": lambda sampling: sampling.top_p,
     "min_p": lambda sampling: sampling.min_p,
-    "seed": lambda sampling: _signed(sampling.seed),
+    "seed": lambda sampling: signed(sampling.seed),
 }
 
-_PLAIN = Sampling()
 _NONE = np.zeros(0, np.int32)
 
 Value = NDArray[Any] | float
@@ -89,7 +85,7 @@ class Settings:
         return float(drawn[row]), tuple(top)
 
     def _values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Kept, Value]]:
-        sampling = sequence.request.sampling if drawn else _PLAIN
+        sampling = sequence.request.sampling if drawn else LIKELIEST
         for fill, entries in self._fills:
             yield entries, fill(sampling)
         if self.knobs is not None:
@@ -141,9 +137,3 @@ class _KnobInputs:
 
 def _bits(allowed: NDArray[np.uint32]) -> NDArray[np.int32]:
     return np.ascontiguousarray(allowed, np.uint32).view(np.int32)
-
-
-def _signed(seed: int) -> int:
-    """The low 64 bits of a seed, as a number of that many bits with a sign."""
-    low: int = seed % 2**_SEED_BITS
-    return low - 2**_SEED_BITS if low >= 2 ** (_SEED_BITS - 1) else low
