@@ -13,10 +13,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
 from bedstone.library.catalog import cpu_kernels
+from bedstone.oracle.draw import Wish
 from bedstone.target.cache import user_cache
 from bedstone.target.toolchain import find_compiler
 from kernels.harness import AVAILABLE, Dim3, Library, pack, poisoned_scratch, shared_bytes
-from kernels.test_sample import EDITS, MOST, Wish, edit_rows, settings, words
+from kernels.test_sample import EDITS, MOST, edit_rows, settings, words
 
 REPEATS = 41
 CASES = {

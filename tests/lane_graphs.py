@@ -123,7 +123,14 @@ QWEN3_4B = config(
 )  # fmt: skip
 
 
-def graph_of(model: ModelConfig, form: Any, matrix: str = "q8_0", capacity: int = 32) -> StepGraph:
+def graph_of(
+    model: ModelConfig,
+    form: Any,
+    matrix: str = "q8_0",
+    capacity: int = 32,
+    *,
+    sampled: bool = False,
+) -> StepGraph:
     """One form of a model: a chunk of up to 6 rows, a batch of 3 sequences."""
     return step_graph(
         model,
@@ -132,6 +139,7 @@ def graph_of(model: ModelConfig, form: Any, matrix: str = "q8_0", capacity: int 
         rows={"decode": 1, "chunk": 6, "batch": 3}[form],
         capacity=capacity,
         row_param="tokens" if form == "chunk" else None,
+        sampled=sampled,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bedstone.errors import CallerError, CapacityError, ManifestError
+from bedstone.oracle.draw import Wish, draw
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from bedstone.runtime.session import Session
@@ -18,7 +19,6 @@ from bedstone.spec.sampling import SAMPLING, Sampling
 from bedstone.verify.sampling import SETTINGS
 from letters import write_tokenizer
 from packages import PAGE, Fed, compiled
-from sampler_model import Wish, token
 from smollm2 import REFERENCE
 from tiny_models import IDS, LONG, write_tiny
 
@@ -85,7 +85,7 @@ def by_model(session: Session, prompt: Sequence[int], sampling: Sampling, count:
             sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.seed,
             edits=edits(sampling, prompt, made),
         )  # fmt: skip
-        made.append(token(logits, wish, sequence.length)[0])
+        made.append(draw(logits, wish, sequence.length)[0])
         logits = sequence.feed(made[-1:], "decode")
     return made
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bedstone.oracle.draw import Wish, draw, logprobs, philox, scores, shares
 from kernels.harness import Library, poison
-from sampler_model import Wish, logprobs, philox, scores, shares, token
 
 MOST, EDITS = 20, 8
 LEFT_OUT = -np.finfo(np.float32).max
@@ -137,7 +137,7 @@ def test_a_token_is_the_models(library: Library, wish: Wish, vocab: int) -> None
     position = rng.integers(0, 4000, rows)
     made = sample(library, logits, wishes, position)
     for row, (one, at) in enumerate(zip(wishes, position, strict=True)):
-        wanted, margin = token(logits[row], one, int(at) + 1)
+        wanted, margin = draw(logits[row], one, int(at) + 1)
         assert margin < 1e-6 or made["drawn"][row] == wanted
         told = logprobs(logits[row])
         order = np.lexsort((np.arange(vocab), -logits[row]))[:3]
@@ -187,7 +187,7 @@ def test_the_row_of_a_chunk_is_its_last(library: Library) -> None:
     for last in (3, 4, 90):
         wish = Wish(1.0, seed=-5)
         made = sample(library, logits, [wish], [0, 1, last])["drawn"][0]
-        assert made == token(logits[0], wish, last + 1)[0]
+        assert made == draw(logits[0], wish, last + 1)[0]
 
 
 def test_greedy_is_the_arg_max_and_the_first_of_equals(library: Library) -> None:
@@ -380,5 +380,5 @@ def test_any_vocabulary(library: Library, vocab: int) -> None:
     ]
     made = sample(library, logits, wishes, [17, 18])
     for row, at in ((0, 18), (1, 19)):
-        wanted, margin = token(logits[row], wishes[row], at)
+        wanted, margin = draw(logits[row], wishes[row], at)
         assert margin < 1e-6 or made["drawn"][row] == wanted

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,7 @@ from bedstone.errors import DefinitionError
 from bedstone.graph.step import Attention, L2Norm, Norm, Rope, RopeTable
 from bedstone.library.definitions import DEFINITIONS
 from bedstone.oracle import arithmetic
+from bedstone.oracle.draw import Wish, draw
 from bedstone.prove.config import Config
 from bedstone.prove.inputs.sizes import propose_sizes
 from bedstone.prove.problem import Problem, Source
@@ -30,6 +33,8 @@ CONSTANTS = {
     "Scale": {"width": 32, "by": 0.5},
     "Softcap": {"width": 32, "cap": 2.0},
     "ArgMax": {"vocab": 64},
+    "Sample": {"vocab": 64},
+    "Close": {},
     "Rope": {"heads": 3, "head_dim": 16, "rot": 8, "kind": "pair", "factor": 1.25},
     "NormRope": {"heads": 3, "head_dim": 16, "rot": 16, "kind": "neox", "factor": 1.0,
                  "eps": 1e-6, "plus_one": True},
@@ -155,3 +160,28 @@ def test_the_lowest_of_equal_values_is_the_arg_max():
     x = np.zeros((3, 64), np.float32)
     x[1, [7, 9]] = 1
     assert computed("ArgMax", {"x": x})[0].tolist() == [0, 7, 0]
+
+
+def test_draws_agree():
+    rng = np.random.default_rng(5)
+    x = (rng.standard_normal((60, 64)) * 2).astype(np.float32)
+    x[7, 3] = np.inf
+    wishes = [
+        Wish(*map(float, (t, k, p, m)), seed=int(rng.integers(-(2**62), 2**62)))
+        for t, k, p, m in zip(
+            rng.choice([0, 0.5, 1, 3], 60), rng.choice([0, -1, 3, 99], 60),
+            rng.choice([0, 0.5, 1], 60), rng.choice([0, 0.1], 60), strict=True,
+        )
+    ]  # fmt: skip
+    wishes = [replace(wish, top_k=int(wish.top_k)) for wish in wishes]
+    at = rng.integers(0, 999, 60).astype(np.int32)
+    kinds = {"temperature": "f4", "top_k": "i4", "top_p": "f4", "min_p": "f4", "seed": "i8"}
+    settings = {n: np.array([getattr(w, n) for w in wishes], kind) for n, kind in kinds.items()}
+    (found,) = computed("Sample", {"x": x, **settings, "position": at})
+    given = zip(x, wishes, at.tolist(), strict=True)
+    assert found.tolist() == [draw(row, wish, place + 1)[0] for row, wish, place in given]
+    for good, tokens in ((1, [4, 0, 9]), (0, [4, -1, 9])):
+        drawn, place = np.array(tokens, np.int32), np.array([5, 6, 7], np.int32)
+        token, after = computed("Close", {"x": drawn, "position": place})
+        assert token.tolist() == (drawn * good).tolist()
+        assert after.tolist() == (place + good).tolist()

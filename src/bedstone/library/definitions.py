@@ -2,6 +2,7 @@
 
 from textwrap import dedent
 
+from bedstone.library.mathematics.pieces import pieces_for
 from bedstone.library.template import Template
 from bedstone.spec.definition import TensorSpec
 
@@ -252,6 +253,46 @@ DEFINITIONS: dict[str, Template] = {
                 largest = x == x.amax(-1, keepdim=True)
                 index = torch.arange(x.shape[-1], dtype=torch.int32)
                 return torch.where(largest, index, x.shape[-1]).amin(-1)
+        """),
+    ),
+    "Sample": Template(
+        name="sample_v${vocab}",
+        op_type="sampling",
+        description="A token of each row of logits, drawn as settings say for the position behind.",
+        inputs={
+            "x": _f32("rows", "vocab"),
+            "temperature": _f32("rows"),
+            "top_k": _i32("rows"),
+            "top_p": _f32("rows"),
+            "min_p": _f32("rows"),
+            "seed": TensorSpec(("rows",), "int64"),
+            "position": _i32("rows"),
+        },
+        outputs={"y": _i32("rows")},
+        sizes=("vocab",),
+        reference=f"import torch\n\n\n{pieces_for('drawn_of(')}\n\n\n"
+        + dedent("""
+            def run(x, temperature, top_k, top_p, min_p, seed, position):
+                y = torch.full((len(x),), -1, dtype=torch.int32)
+                for row in range(len(x)):
+                    logits = x[row].double()
+                    if bool(logits.isfinite().all()):
+                        y[row] = drawn_of(logits, logits, temperature[row].double(), top_k[row],
+                                          top_p[row].double(), min_p[row].double(), seed[row],
+                                          position[row] + 1)
+                return y
+        """).lstrip(),
+    ),
+    "Close": Template(
+        name="close",
+        op_type="sampling",
+        description="Drawn tokens and the next positions; where a row has none all stay, at zeros.",
+        inputs={"x": _i32("rows"), "position": _i32("rows")},
+        outputs={"y": _i32("rows"), "next_position": _i32("rows")},
+        reference=_code("""
+            def run(x, position):
+                good = (x >= 0).all().int()
+                return x * good, position + good
         """),
     ),
     "Rope": Template(

@@ -4,7 +4,7 @@ One arena, read and written by offsets, through views and quantized forms, in fl
 nobody has written is NaN.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from bedstone.errors import CallerError
 from bedstone.graph.step import AtParam, RowSel
 from bedstone.lane.launch import Columns, Dst, Read, ToBuf, ToEach, ToRows, ToScratch, Window
 from bedstone.lane.schedule import QBLOCK, Buffer, QuantSlots, Schedule, Slot
+from bedstone.oracle.draw import Wish
 from bedstone.oracle.quantized import dequantize, quantize
 
 Array = NDArray[Any]
@@ -23,7 +24,8 @@ class Execution:
     """What the launches of a schedule read and write while it runs.
 
     `constants` hold each constant's values as float32; `tables` the carried tables, which schedules
-    of several forms of one model share.
+    of several forms of one model share. `wishes` are what a step that draws its tokens is asked,
+    for each sequence: greedy without any.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Execution:
         self.next_ids: dict[str, list[int]] = {}
         self.next_params: dict[str, int] = {}
         self.params: Mapping[str, int] = {}
+        self.wishes: Sequence[Wish] = ()
         self.constants = {name: np.asarray(constants[name], np.float32) for name in schedule.consts}
         self._ids: dict[str, Array] = {}
         self._arena = np.full(schedule.arena_bytes, 0xFF, np.uint8)

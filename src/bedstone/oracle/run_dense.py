@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
 from bedstone.graph import step
 from bedstone.graph.step import Out, Ref
 from bedstone.lane.launch import (
+    Advance,
     ArgMax,
+    Close,
     Concat,
     Dst,
     Eltwise,
@@ -22,12 +25,14 @@ from bedstone.lane.launch import (
     Parts,
     Product,
     Quantize,
+    Sample,
     SetRows,
     TakePart,
     TakeRow,
     Window,
 )
 from bedstone.oracle import arithmetic
+from bedstone.oracle.draw import Wish, draw
 from bedstone.oracle.execution import Array, Execution, window_indices
 
 Writes = Iterator[tuple[Dst, Array]]
@@ -140,11 +145,37 @@ def gather(run: Execution, launch: Gather) -> Writes:
 def argmax(run: Execution, launch: ArgMax) -> Writes:
     """The largest value's index, and what the next decode step reads."""
     best = np.argmax(run.read(launch.x), axis=-1).astype(np.int32)
-    for advance in launch.advances:
-        tokens = run.next_ids.setdefault(advance.token, [0] * len(best))
-        tokens[advance.item] = int(best[advance.item])
-        run.next_params[advance.pos] = run.params[advance.pos] + 1
+    _advance(run, launch.advances, best, 1)
     yield launch.dst, best[:, None]
+
+
+def sample(run: Execution, launch: Sample) -> Writes:
+    """The tokens drawn; a sequence's place is its length after the step."""
+    logits = run.read(launch.x)
+    batch = run.schedule.form == "batch"
+    wishes = run.wishes or [Wish()] * launch.rows
+    drawn = [
+        draw(row, wish, run.params[f"pos.{item}" if batch else "pos"])[0]
+        for item, (row, wish) in enumerate(zip(logits, wishes, strict=True))
+    ]
+    yield launch.dst, np.array(drawn, np.int32)[:, None]
+
+
+def close(run: Execution, launch: Close) -> Writes:
+    """The tokens drawn, and what the next decode step reads: where one is bad, this one again."""
+    drawn = run.read(launch.x)[:, 0]
+    good = int((drawn >= 0).all())
+    _advance(run, launch.advances, drawn * good, good)
+    yield launch.dst, (drawn * good)[:, None]
+
+
+def _advance(
+    run: Execution, advances: tuple[Advance, ...], found: NDArray[np.int32], by: int
+) -> None:
+    for advance in advances:
+        tokens = run.next_ids.setdefault(advance.token, [0] * len(found))
+        tokens[advance.item] = int(found[advance.item])
+        run.next_params[advance.pos] = run.params[advance.pos] + by
 
 
 def eltwise(run: Execution, launch: Eltwise) -> Writes:

@@ -19,6 +19,7 @@ from bedstone.graph.step import (
     ArgMax,
     AtParam,
     Attention,
+    Close,
     Concat,
     Conv,
     Decay,
@@ -39,6 +40,7 @@ from bedstone.graph.step import (
     Renorm,
     Rope,
     Row,
+    Sample,
     Scale,
     Score,
     Set,
@@ -49,6 +51,7 @@ from bedstone.graph.step import (
     XSum,
 )
 from bedstone.oracle import arithmetic, mixture, recurrent
+from bedstone.oracle.draw import Wish, draw
 from bedstone.oracle.quantized import dequantize, quantize
 from bedstone.spec.dtype import FORMATS
 
@@ -63,7 +66,8 @@ class StepOracle:
 
     `constants` hold each constant's values as float32, [n, k] or [n]. `tables` are the carried
     tables by name; steps in several forms of one model share them. Under `quantized` numerics a
-    product with a quantized matrix reads its activation quantized.
+    product with a quantized matrix reads its activation quantized. `wishes` are what a step that
+    draws its tokens is asked, for each sequence: greedy without any.
     """
 
     def __init__(
@@ -79,6 +83,7 @@ class StepOracle:
         self.graph = graph
         self.tables = {} if tables is None else tables
         self.tensors: dict[str, Array] = {}
+        self.wishes: Sequence[Wish] = ()
         self._dtype = dtype
         self._numerics: Numerics = numerics
         self._constants = {
@@ -99,7 +104,7 @@ class StepOracle:
         if not 1 <= rows <= graph.rows:
             raise CallerError(f"`{graph.row_param}` is {rows}, not 1 to {graph.rows} rows")
         tensors = self._constants | self._starting_tables()
-        step = _Step(graph, self._numerics, params, tensors)
+        step = _Step(graph, self._numerics, params, tensors, self.wishes)
         for name in graph.carried:
             step.made[name] = _ids(name, _given(ids, name), rows)
         for op in graph.ops:
@@ -125,6 +130,7 @@ class _Step:
     numerics: Numerics
     params: Mapping[str, int]
     made: dict[str, Array]
+    wishes: Sequence[Wish]
 
     def take(self, op: Op) -> None:
         """Compute `op`; a table it writes is its own next version."""
@@ -161,9 +167,24 @@ class _Step:
                 out = self._elementwise(op)
             case ArgMax():
                 out = np.argmax(made[op.x], axis=-1, keepdims=True).astype(np.int32)
+            case Sample():
+                out = self._drawn(made[op.x])
+            case Close():
+                out = made[op.x] * np.int32((made[op.x] >= 0).all())
             case _:
                 assert_never(op)
         return out
+
+    def _drawn(self, logits: Array) -> Array:
+        """A token of each sequence, whose length after the step is its place."""
+        batch = self.graph.form == "batch"
+        names = [f"pos.{row}" if batch else "pos" for row in range(len(logits))]
+        wishes = self.wishes or [Wish()] * len(names)
+        drawn = [
+            draw(row, wish, _given(self.params, name))[0]
+            for row, wish, name in zip(logits, wishes, names, strict=True)
+        ]
+        return np.array(drawn, np.int32)[:, None]
 
     def _factor(self, x: str, w: str) -> Array:
         """The input of a product, as the numerics have it read."""

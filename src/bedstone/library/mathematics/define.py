@@ -21,6 +21,7 @@ from bedstone.library.mathematics.operands import (
 )
 from bedstone.library.mathematics.pieces import pieces_for
 from bedstone.library.mathematics.recurrent import RECURRENT
+from bedstone.library.mathematics.sampling import SAMPLING
 from bedstone.spec import formula
 from bedstone.spec.definition import (
     Axis,
@@ -32,7 +33,7 @@ from bedstone.spec.definition import (
 )
 from bedstone.spec.manifest import ScalarParam
 
-FAMILIES: Mapping[str, Family] = {**DENSE, **HEADS, **MIXTURE, **RECURRENT}
+FAMILIES: Mapping[str, Family] = {**DENSE, **HEADS, **MIXTURE, **RECURRENT, **SAMPLING}
 
 VARIABLE = frozenset({"rows", "seqs", "count"})
 """Sizes a Workload states, where an input tells them; all others are part of the Definition."""
@@ -155,6 +156,7 @@ _KINDS = {
     "bfloat16": "bfloat16()",
     "int8": "to(torch.int8)",
     "int32": "int()",
+    "int64": "long()",
 }
 """How a result becomes an element type."""
 

@@ -182,6 +182,59 @@ _TEXTS = (
         return page * len(pages) - 1, -1, False
     """,
     """
+    def random_bits(seed, position):
+        seed, words = seed % 2**64, [position % 2**32, 0, 0, 0]
+        keys = [seed & 0xFFFFFFFF, seed >> 32]
+        for _ in range(10):
+            even, odd = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
+            words = [odd >> 32 ^ words[1] ^ keys[0], odd & 0xFFFFFFFF,
+                     even >> 32 ^ words[3] ^ keys[1], even & 0xFFFFFFFF]
+            keys = [keys[0] + 0x9E3779B9 & 0xFFFFFFFF, keys[1] + 0xBB67AE85 & 0xFFFFFFFF]
+        return words[1] << 32 | words[0]
+    """,
+    """
+    def in_rank(x):
+        return torch.sort(x, descending=True, stable=True).indices
+    """,
+    """
+    def changed(logits, tokens, scales, adds, allowed):
+        most = torch.finfo(torch.float32).max
+        made = logits.clone()
+        for token, scale, add in zip(tokens.tolist(), scales, adds):
+            if 0 <= token < len(made):
+                one = made[token]
+                made[token] = (one / scale if one > 0 else one * scale) + add
+        made = made.nan_to_num(-most).clamp(-most, most)
+        if allowed is not None:
+            at = torch.arange(len(made))
+            made = torch.where((allowed[at // 32] >> at % 32 & 1) > 0, made, -most)
+        return made
+    """,
+    """
+    def drawn_of(scores, logits, temperature, top_k, top_p, min_p, seed, position):
+        left_out = -torch.finfo(torch.float32).max
+        rank = in_rank(scores)
+        top = scores[rank[0]]
+        if top <= left_out:
+            return int(in_rank(logits)[0])
+        if not temperature > 0:
+            return int(rank[0])
+        weight = torch.floor(torch.exp((scores - top) / temperature) * 2**30)
+        weight = torch.where(scores > left_out, weight, 0.0).long()
+        kept = rank[:top_k] if 0 < top_k < len(rank) else rank
+        if top_p < 1:
+            come = torch.cumsum(weight[kept], 0)
+            wanted = max(1, int(torch.ceil(top_p * come[-1])))
+            kept = kept[:int((come < wanted).sum()) + 1]
+        least = int(torch.clamp(min_p, max=1) * 2**30) if min_p > 0 else 1
+        share = torch.zeros_like(weight)
+        share[kept] = weight[kept]
+        share[share < least] = 0
+        come = torch.cumsum(share, 0)
+        target = random_bits(int(seed), int(position)) * int(come[-1]) >> 64
+        return int((come <= target).sum())
+    """,
+    """
     def half(raw):
         return raw.contiguous().view(torch.float16).double()
     """,
