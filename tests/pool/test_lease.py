@@ -152,6 +152,8 @@ def test_a_state_with_a_slot_is_gone_on_with_at_its_exact_length_only():
         assert (lease.pages, lease.copies, lease.length) == ((0, 1, 3), Copies(), 8)
     with pytest.raises(CallerError, match="expected 10, or fewer in whole pages of 4"):
         paged.lease(12, checkpoint, 9)
+    with pytest.raises(CallerError, match="4 tokens of no prefix"):
+        paged.lease(9, length=4)
     with pytest.raises(CallerError, match="a lease of 9 tokens that goes on from 10"):
         paged.lease(9, checkpoint)
 

@@ -259,6 +259,18 @@ def test_what_a_sequence_uses_all_of_is_not_given_up():
     assert tree.evict().parked
 
 
+def test_a_shorter_one_with_pages_of_its_own_is_given_up_before_one_in_use():
+    tree = PrefixTree(pool := Pool(PAGED))
+    lease = pool.lease(12)
+    lease.advance(9)
+    tree.insert([1] * 9, lease.checkpoint())
+    own = kept(pool, [1] * 3)
+    tree.insert([1] * 3, own)
+    assert tree.evict().checkpoint is own
+    assert tree.evict() is None
+    lease.close()
+
+
 def test_nothing_is_given_up_where_that_cannot_help():
     tree = PrefixTree(pool := Pool(Geometry(pages=8, unit=3, row=8)))
     lease = pool.lease(12)

@@ -1,5 +1,6 @@
 """A pool: everything a server leases of the states it has reserved."""
 
+from bedstone.errors import CallerError
 from bedstone.pool import lease as leases
 from bedstone.pool import parked as tier
 from bedstone.pool.checkpoint import Checkpoint
@@ -53,10 +54,12 @@ class Pool:
         shared, the part filled one and the slot are copied (`Lease.copies`). The slot of a
         sequence that begins is cleared.
 
-        Raises `CallerError`: the prefix has no state of that length, or is longer.
+        Raises `CallerError`: the prefix has no state of that length, or is longer, or is missing.
         """
         if prefix is not None:
             return leases.restore(self._store, prefix, tokens, length)
+        if length:
+            raise CallerError(f"{length} tokens of no prefix: expected a checkpoint of as many")
         if denial := self._store.never(tokens):
             return denial
         slots = int(self.geometry.per_sequence)

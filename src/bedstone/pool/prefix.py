@@ -121,9 +121,8 @@ class PrefixTree:
             self._radix.mark(node, Mark.PARKED)
             self._replace_shorter(node, Mark.PARKED)
         checkpoint = self._resident.pop(node)
-        is_parked = node in self._parked
         self._radix.unmark(node, Mark.RESIDENT)
-        return Evicted(checkpoint, moves, is_parked)
+        return Evicted(checkpoint, moves, node in self._parked)
 
     def shed(self) -> bool:
         """Drop the coldest of what is parked; False: nothing is."""
@@ -152,7 +151,7 @@ class PrefixTree:
             node, checkpoint = next(iter(self._resident.items()))
             if not checkpoint.in_use:
                 return node
-            self._warm(node)
+            self._resident.move_to_end(node)
         return None
 
     def _park(self, checkpoint: Checkpoint) -> Parked | None:
