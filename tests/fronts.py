@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import signal
+import socket
+import threading
 import time
 from datetime import UTC, datetime
 
@@ -11,6 +14,7 @@ from bedstone.checkpoint.chat import ChatTemplate
 from bedstone.serve.http.app import application
 from bedstone.serve.http.bridge import Bridge
 from bedstone.serve.http.front import Front, Voice
+from bedstone.serve.http.server import Place, Server, bound_socket
 from bedstone.serve.http.settings import Settings
 from bedstone.serve.requests import Limits
 from scripted import Script, ScriptedEngine, Spelled, letters, successor
@@ -132,3 +136,79 @@ def saying(pieces: list[str | bytes], *, end: bool = True, special=()):
         yield None if end else RuntimeError("the script is over")
 
     return vocabulary, script
+
+
+class Served:
+    """A front at a port of this machine, served by a thread."""
+
+    def __init__(self, fronted: Fronted, grace: float = 5.0) -> None:
+        self.fronted = fronted
+        self._connections: list[socket.socket] = []
+        # nothing is encrypted here: the certificates need not be read
+        self.client = httpx.Client(timeout=20, verify=False)  # noqa: S501
+        place = Place(bound_socket("127.0.0.1", 0), grace)
+        # connections take the listener's size: what is not read soon fills it
+        place.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        self.url = place.url
+        self.port = place.socket.getsockname()[1]
+        began = threading.Event()
+        self.server = Server(fronted.front, place, lambda _url: began.set())
+        self.thread = threading.Thread(
+            target=lambda: asyncio.run(self.server.serve(sockets=[place.socket])), daemon=True
+        )
+        self.thread.start()
+        assert began.wait(10)
+
+    def stop(self) -> None:
+        """Tell it to stop, as a signal does."""
+        self.server.handle_exit(signal.SIGTERM, None)
+
+    def close(self) -> None:
+        """Stop at once."""
+        self.stop()
+        self.stop()
+        self.client.close()
+        for connection in self._connections:
+            connection.close()
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+    def send(self, data: bytes, *, receive_buffer: int | None = None) -> socket.socket:
+        """A connection over which that was sent."""
+        connection = socket.socket()
+        self._connections.append(connection)
+        if receive_buffer is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(10)
+        connection.connect(("127.0.0.1", self.port))
+        connection.sendall(data)
+        return connection
+
+    def ask(self, path: str, body: dict, **options) -> socket.socket:
+        """A connection over which a request was sent."""
+        return self.send(request(path, json.dumps(body).encode()), **options)
+
+    def until(self, condition, seconds: float = 5.0) -> float:
+        """How long it took for a condition to hold."""
+        began = time.monotonic()
+        while not condition():
+            assert time.monotonic() - began < seconds, "it never came to that"
+            time.sleep(0.005)
+        return time.monotonic() - began
+
+
+def request(path: str, body: bytes, *headers: str) -> bytes:
+    """The bytes of a request."""
+    lines = [
+        f"POST {path} HTTP/1.1", "host: 127.0.0.1", "content-type: application/json",
+        f"content-length: {len(body)}", *headers, "", "",
+    ]  # fmt: skip
+    return "\r\n".join(lines).encode() + body
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Whatever comes until the other side closes."""
+    received = b""
+    while chunk := connection.recv(65536):
+        received += chunk
+    return received

@@ -72,7 +72,7 @@ def make_settings(
     source = template.source if template is not None else ""
     local = is_local(manners.host) and not keys
     return Settings(
-        model=manners.name or opened.path.stem or opened.reference,
+        model=manners.name or opened.path.name.removesuffix(".gguf"),
         keys=digests(keys),
         hosts=frozenset((*LOCAL, "[::1]", manners.host)) if local else None,
         tools=_way(manners.tool_parser, usual.behavior.tool_call_parser, source),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fronts import Fronted
+from fronts import Fronted, Served
 
 
 @pytest.fixture
@@ -12,6 +12,20 @@ def fronted():
 
     def make(*args, **options):
         made.append(Fronted(*args, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def served(fronted):
+    """Serves fronts at ports of this machine."""
+    made = []
+
+    def make(*args, grace=5.0, **options):
+        made.append(Served(fronted(*args, **options), grace))
         return made[-1]
 
     yield make

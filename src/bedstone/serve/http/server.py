@@ -58,20 +58,7 @@ def serve(front: Front, place: Place, ready: Callable[[str], None]) -> None:
 
     The engine is closed by then.
     """
-    config = uvicorn.Config(
-        application(front),
-        http=protocol(front.settings.write_seconds),
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        h11_max_incomplete_event_size=HEADER_BYTES,
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=KEPT_SECONDS,
-        timeout_graceful_shutdown=LAST_SECONDS,
-    )
-    server = _Server(config, front, place, ready)
+    server = Server(front, place, ready)
     try:
         asyncio.run(server.serve(sockets=[place.socket]))
     finally:
@@ -79,13 +66,11 @@ def serve(front: Front, place: Place, ready: Callable[[str], None]) -> None:
         front.engine.close(0)
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Told to stop, it refuses what is new and lets the engine finish what it has."""
 
-    def __init__(
-        self, config: uvicorn.Config, front: Front, place: Place, ready: Callable[[str], None]
-    ) -> None:
-        super().__init__(config)
+    def __init__(self, front: Front, place: Place, ready: Callable[[str], None]) -> None:
+        super().__init__(_config(front))
         self._front = front
         self._place = place
         self._ready = ready
@@ -112,3 +97,19 @@ class _Server(uvicorn.Server):
         closed = self._closing is not None and not self._closing.is_alive()
         self.should_exit = self.should_exit or closed
         return await super().on_tick(counter)
+
+
+def _config(front: Front) -> uvicorn.Config:
+    return uvicorn.Config(
+        application(front),
+        http=protocol(front.settings.write_seconds),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=KEPT_SECONDS,
+        timeout_graceful_shutdown=LAST_SECONDS,
+    )

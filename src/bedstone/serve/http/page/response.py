@@ -27,6 +27,7 @@ def _headers(style: str, script: str) -> dict[str, str]:
         f"script-src {_source(script)}",
         f"style-src {_source(style)}",
         "connect-src 'self'",
+        "img-src data:",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",

@@ -1,0 +1,117 @@
+"""Keys, names, paths and methods; models, ids and the page."""
+
+import hashlib
+import re
+from base64 import b64encode
+
+import pytest
+
+from bedstone.serve.http.settings import digests
+
+BODY = {"prompt": [0], "max_tokens": 1, "temperature": 0}
+PATH = "/v1/completions"
+
+
+def test_a_key_opens_it_and_nothing_else_does(fronted):
+    front = fronted(keys=digests(["open sesame", "other key"]))
+    for key in ("open sesame", "other key"):
+        headers = {"authorization": f"Bearer {key}"}
+        assert front.post(PATH, BODY, headers=headers).status_code == 200
+        assert front.get("/metrics", headers=headers).status_code == 200
+    wrong = ({}, {"authorization": "Bearer nope"}, {"authorization": "open sesame"})
+    for headers in (*wrong, {"authorization": "Bearer \xff"}):
+        given = {name: value.encode("latin-1") for name, value in headers.items()}
+        response = front.post(PATH, BODY, headers=given)
+        assert response.status_code == 401
+        assert response.headers["www-authenticate"] == "Bearer"
+        assert response.json()["error"]["code"] == "invalid_api_key"
+    closed = ("/metrics", "/stats", "/v1/models", "/tokenize", "/nowhere")
+    assert [front.get(path).status_code for path in closed] == [401] * 5
+    assert [front.get(path).status_code for path in ("/", "/health", "/openapi.json")] == [200] * 3
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:80", 200),
+        ("evil.example", 403),
+        ("", 403),
+    ],
+)
+def test_only_its_own_names_are_answered(fronted, host, status):
+    front = fronted(hosts=frozenset({"127.0.0.1", "localhost", "[::1]"}))
+    response = front.get("/v1/models", headers={"host": host})
+    assert response.status_code == status
+
+
+def test_paths_and_methods_that_are_none(fronted):
+    front = fronted()
+    assert front.get("/nowhere").json()["error"]["type"] == "invalid_request_error"
+    response = front.get(PATH)
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")
+    assert front.post("/health", {}).status_code == 405
+
+
+def test_models(fronted):
+    front = fronted()
+    [model] = front.get("/v1/models").json()["data"]
+    assert (model["id"], model["max_model_len"]) == ("scripted", 4096)
+    assert front.get("/v1/models/scripted").json() == model
+    response = front.get("/v1/models/a/b")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_ids_there_and_back(fronted):
+    front = fronted()
+    told = front.post("/tokenize", {"prompt": "hi"}).json()
+    assert (told["count"], told["max_model_len"]) == (2, 4096)
+    assert front.post("/detokenize", {"tokens": told["tokens"]}).json() == {"prompt": "hi"}
+    chat = front.post("/tokenize", {"messages": [{"role": "user", "content": "hi"}]}).json()
+    text = front.post("/detokenize", {"tokens": chat["tokens"]}).json()["prompt"]
+    assert text == "[user]hi[answer]"
+    for body in ({}, {"prompt": "a", "messages": []}, {"prompt": 1}):
+        assert front.post("/tokenize", body).status_code == 400
+    assert front.post("/detokenize", {"tokens": [10**6]}).json() == {"prompt": ""}
+
+
+def test_counters(fronted):
+    front = fronted()
+    front.complete([0], max_tokens=3)
+    front.post(PATH, {"prompt": [0], "max_tokens": -1})
+    text = front.get("/metrics").text
+    for line in (
+        'bedstone_responses_total{route="/v1/completions",status="200"} 1.0',
+        'bedstone_responses_total{route="/v1/completions",status="400"} 1.0',
+        'bedstone_answers_total{finish="length"} 1.0',
+        "bedstone_time_to_first_token_seconds_count 1.0",
+        "bedstone_inter_token_seconds_count 2.0",
+        "bedstone_request_seconds_count 1.0",
+        "bedstone_made_tokens_total 3.0",
+        'bedstone_requests_total{reason="length"} 1.0',
+        "bedstone_running 0.0",
+        "bedstone_aborts_total 0.0",
+    ):
+        assert line in text.splitlines()
+
+
+def test_the_page_is_one_file_under_a_strict_policy(fronted):
+    response = fronted().get("/")
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag, source in (("script", "script-src"), ("style", "style-src")):
+        [inside] = re.findall(f"<{tag}>(.*?)</{tag}>", response.text, re.DOTALL)
+        digest = b64encode(hashlib.sha256(inside.encode()).digest()).decode()
+        assert f"{source} 'sha256-{digest}'" in policy
+    without_names = response.text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|//[a-z]|@import|url\(", without_names)
+
+
+def test_the_stats_that_the_page_draws(fronted):
+    front = fronted()
+    front.complete([0], max_tokens=3)
+    stats = front.get("/stats").json()
+    assert (stats["made_tokens"], stats["running"], stats["batch"]) == (3, 0, [])
+    assert (stats["context"], stats["sequences"], stats["pages_total"]) == (4096, 4, 64)
