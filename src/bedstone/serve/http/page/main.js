@@ -125,6 +125,7 @@ at("text").addEventListener("keydown", (event) => {
     at("ask").requestSubmit();
   }
 });
+at("unlock").addEventListener("submit", (event) => event.preventDefault());
 at("stop").addEventListener("click", () => going?.abort());
 at("clear").addEventListener("click", () => {
   going?.abort();
