@@ -88,7 +88,7 @@ class Limits(Frozen):
 
     `context` tokens a sequence, prompt and answer together; token ids below `vocab`; `sequences`
     at once and `queue` more that wait. `missing` are the fields of `Sampling` that the package has
-    no input for.
+    no input for, and `constraint` where it has none for that.
     """
 
     context: int

@@ -4,13 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bedstone.serve.engine.schedule import (
+    LOOKED_AT,
     PATIENCE,
     Prompt,
     Room,
     Waiter,
     plan_chunks,
     plan_entry,
-    shared_length,
 )
 
 WAITERS = st.lists(
@@ -69,6 +69,25 @@ def test_a_large_request_is_passed_only_so_often():
     assert passed == PATIENCE
 
 
+def test_no_more_of_a_queue_is_looked_at_than_decides():
+    looked = []
+
+    def queue(waiters):
+        for waiter in waiters:
+            looked.append(waiter)
+            yield waiter
+
+    small = [Waiter(1, 1)] * 300
+    assert plan_entry(queue(small), Room(2, None, 9, 0), "worst").admitted == (0, 1)
+    assert len(looked) == 2
+    plan_entry(queue([Waiter(10, 10)] * 300), Room(2, None, 9, 0), "worst")
+    assert len(looked) == 2 + 1 + LOOKED_AT
+    assert plan_entry(queue(small), Room(0, None, 9, 0), "worst") == plan_entry(
+        [], Room(0, None, 9, 0), "worst"
+    )
+    assert len(looked) == 3 + LOOKED_AT
+
+
 PROMPTS = st.lists(
     st.builds(Prompt, st.integers(0, 40), st.integers(1, 40)), min_size=1, max_size=6
 )
@@ -108,10 +127,3 @@ def test_a_short_prompt_does_not_wait_for_a_long_one():
     long, short = Prompt(0, 1000), Prompt(0, 10)
     assert 1 in dict(plan_chunks([long, short], 1, 64, 64))
     assert dict(plan_chunks([long, short], 0, 64, 64)) == {0: 64}
-
-
-@given(st.lists(st.integers(0, 2)), st.lists(st.integers(0, 2)))
-def test_the_length_that_is_shared(one, two):
-    found = shared_length(one, two)
-    assert one[:found] == two[:found]
-    assert found == min(len(one), len(two)) or one[found] != two[found]

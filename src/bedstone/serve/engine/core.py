@@ -50,6 +50,7 @@ class Core:
         self._calls = Calls(session, able, self._rows, self._holdings.unit, cpu)
         if able.pads:
             self._calls.pad_with(self._holdings.pad_page)
+        self._session, self._own = session, session.begin()
         self._ahead = max(1, session.ahead)
         self._chunk = min(able.rows, options.chunk)
         self._queue = Queue(self._holdings, options.admission)
@@ -119,7 +120,9 @@ class Core:
         """Go on by a step.
 
         Raises `DeviceError`: the device failed.
+        Raises `CallerError`: somebody else took the session's states.
         """
+        self._session.require_turn(self._own)
         began, device = self._cpu(), self._calls.device_seconds
         self._turns += 1
         if self._timed:
@@ -351,7 +354,9 @@ class Core:
         while self._flights:
             self._calls.land(self._flights.popleft())
         for sequence in [s for s in flight.sequences if not s.over]:
-            sequence.strikes += 1
+            come_on = len(sequence.tokens) > sequence.struck
+            sequence.strikes = 1 if come_on else sequence.strikes + 1
+            sequence.struck = len(sequence.tokens)
             if len(flight.sequences) == 1 or sequence.strikes == _MOST_STRIKES:
                 self._end(sequence, "error", "logits were not finite")
             else:

@@ -1,5 +1,6 @@
 """How an engine serves."""
 
+from bedstone.errors import CallerError
 from bedstone.serve.engine.schedule import Admission
 from bedstone.spec.frozen import Frozen
 
@@ -10,8 +11,8 @@ class Options(Frozen):
     `sequences` at once at most (None: as many as a step takes) and `queue` more that wait. A prompt
     goes in `chunk` tokens a call at most; several short ones together, while they are no more than
     `budget`, between two steps of those that are being answered: the more, the longer those wait.
-    `admission` "needed" lets in what has room to begin and
-    makes the youngest give way when pages run out; "worst" reserves all that a request may need.
+    `admission` "needed" lets in what has room to begin and makes the youngest give way when pages
+    run out; "worst" reserves all that a request may need.
     `reuse` keeps prefixes, with `host_bytes` of host memory for those that are in the way.
     """
 
@@ -22,6 +23,13 @@ class Options(Frozen):
     admission: Admission = "needed"
     reuse: bool = True
     host_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"sequences": 1, "queue": 0, "chunk": 1, "budget": 1, "host_bytes": 0}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise CallerError(f"`{name}` is {value}: expected {low} at least")
 
 
 DEFAULTS = Options()

@@ -4,13 +4,7 @@ from collections.abc import Sequence as Items
 
 from bedstone.pool import Denial
 from bedstone.serve.engine.holdings import Holdings
-from bedstone.serve.engine.schedule import (
-    Admission,
-    Room,
-    Waiter,
-    plan_entry,
-    shared_length,
-)
+from bedstone.serve.engine.schedule import Admission, Room, Waiter, plan_entry
 from bedstone.serve.engine.sequence import Sequence
 
 
@@ -43,7 +37,8 @@ class Queue:
         if not self._waiting or places <= 0:
             return []
         room = Room(places, self._holdings.free_slots, self._holdings.free_pages, growing)
-        entry = plan_entry([self._waiter(s, prompts) for s in self._waiting], room, self._admission)
+        waiters = (self._waiter(sequence, prompts) for sequence in self._waiting)
+        entry = plan_entry(waiters, room, self._admission)
         for index, times in entry.passed:
             self._waiting[index].passed += times
         begun: list[Sequence] = []
@@ -74,13 +69,23 @@ class Queue:
 
     def _shares(self, sequence: Sequence, prompt: Sequence) -> bool:
         """Whether a prompt that is going in is about to be of use to one that waits."""
-        if not self._holdings.reuses or sequence.tokens[0] != prompt.tokens[0]:
-            return False
-        shared = shared_length(sequence.tokens[:-1], prompt.tokens)
         geometry = self._holdings.geometry
+        if not self._holdings.reuses:
+            return False
         if geometry.per_sequence:
-            return prompt.fed < prompt.prompt - 1 <= shared
-        return geometry.whole(shared) > prompt.had
+            count = prompt.prompt - 1
+            useful = prompt.fed < count
+        else:
+            # the first page of those that were not there
+            count = geometry.whole(prompt.had) + geometry.unit
+            useful = True
+        return (
+            useful
+            and count < len(sequence.tokens)
+            and count <= len(prompt.tokens)
+            and sequence.tokens[count - 1] == prompt.tokens[count - 1]
+            and sequence.tokens[:count] == prompt.tokens[:count]
+        )
 
     def _begin(self, sequence: Sequence) -> bool:
         """Lease what a sequence needs; False: there is not as much after all."""

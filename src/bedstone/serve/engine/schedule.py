@@ -6,13 +6,16 @@ the steps of those that are being answered; the oldest prompt and the one neares
 turns, so that neither a long prompt nor a stream of short ones holds up the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from bedstone.spec.frozen import Frozen
 
 PATIENCE = 16
 """How often a request may be passed by others behind it."""
+
+LOOKED_AT = 32
+"""So many behind one that must wait are looked at for one that fits."""
 
 Admission = Literal["needed", "worst"]
 """Whether a sequence gets pages as it grows, and others give way when they run out, or all that it
@@ -52,28 +55,31 @@ class Entry(Frozen):
     passed: tuple[tuple[int, int], ...]
 
 
-def plan_entry(waiting: Sequence[Waiter], room: Room, admission: Admission) -> Entry:
-    """Who of the queue may begin now."""
+def plan_entry(waiting: Iterable[Waiter], room: Room, admission: Admission) -> Entry:
+    """Who of the queue may begin now; no more of it is asked for than decides that."""
     places = room.places if room.slots is None else min(room.places, room.slots)
     pages, growing = room.pages, room.growing
     admitted: list[int] = []
     passed: dict[int, int] = {}
-    for index, waiter in enumerate(waiting):
-        if len(admitted) == places or any(_endured(waiting[i], n) for i, n in passed.items()):
-            break
-        if waiter.held:
-            continue
+    stuck: dict[int, Waiter] = {}
+    for index, waiter in enumerate(waiting if places > 0 else ()):
         need = waiter.worst if admission == "worst" else waiter.now
         # a page is left for each that grows: else the first to grow would take this one's back
         spare = 0 if admission == "worst" else growing
-        if need + spare > pages:
-            passed[index] = 0
-            continue
-        admitted.append(index)
-        pages -= need
-        growing += 1
-        passed = {stuck: times + 1 for stuck, times in passed.items()}
-    return Entry(tuple(admitted), tuple((i, n) for i, n in passed.items() if n))
+        if not waiter.held and need + spare <= pages:
+            admitted.append(index)
+            pages -= need
+            growing += 1
+            passed = {each: times + 1 for each, times in passed.items()}
+        elif not waiter.held:
+            passed[index], stuck[index] = 0, waiter
+        if (
+            len(admitted) == places
+            or any(_endured(stuck[each], times) for each, times in passed.items())
+            or (stuck and index - min(stuck) >= LOOKED_AT)
+        ):
+            break
+    return Entry(tuple(admitted), tuple((each, n) for each, n in passed.items() if n))
 
 
 def _endured(waiter: Waiter, times: int) -> bool:
@@ -109,15 +115,3 @@ def plan_chunks(
         found.append((index, count))
         budget -= count
     return tuple(found)
-
-
-def shared_length(tokens: Sequence[int], others: Sequence[int]) -> int:
-    """How many tokens two sequences begin with alike."""
-    most = min(len(tokens), len(others))
-    if tokens[:most] == others[:most]:
-        return most
-    low, high = 0, most
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (middle, high) if tokens[:middle] == others[:middle] else (low, middle)
-    return low

@@ -18,8 +18,8 @@ class Sequence:
 
     `order` counts the requests as they came. `row` is its place in a step, -1 without one. `had` is
     how many tokens were there when it last began, `cached` when it first did, -1 before. `strikes`
-    counts the steps of several sequences that failed with it. `slow`: something is done on the host
-    between its tokens.
+    counts the steps of several sequences that failed with it since it had `struck` tokens. `slow`:
+    something is done on the host between its tokens.
     """
 
     request: Request
@@ -37,6 +37,7 @@ class Sequence:
     passed: int = 0
     gave_way: bool = False
     strikes: int = 0
+    struck: int = 0
     over: bool = False
     slow: bool = False
     edits: Edits | None = None
