@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from bedstone.errors import CallerError, DeviceError
+from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.prove.apart import Death, run_apart
 
 
@@ -38,6 +38,16 @@ def test_a_signal_is_told_with_what_was_marked():
         os.kill(os.getpid(), signal.SIGSEGV)
 
     assert run_apart(work, 30) == Death("SIGSEGV", "here")
+
+
+def test_an_error_that_counts_as_a_death_is_one():
+    def work(mark):
+        mark.set("here")
+        raise CapacityError("too much")
+
+    assert run_apart(work, 30, (CapacityError,)) == Death("too much", "here")
+    with pytest.raises(CapacityError, match="too much"):
+        run_apart(work, 30, (DeviceError,))
 
 
 def test_an_exit_without_an_answer_is_a_death():

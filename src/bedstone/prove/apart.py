@@ -52,11 +52,16 @@ class Death:
     stalled: bool = False
 
 
-def run_apart(work: Callable[[Mark], ResultT], seconds: float) -> ResultT | Death:
+def run_apart(
+    work: Callable[[Mark], ResultT],
+    seconds: float,
+    deaths: tuple[type[BedstoneError], ...] = (),
+) -> ResultT | Death:
     """What work gives that is done in a child process, or how that died.
 
     `work` is given the mark to set, its result must be one that pickles; `seconds` is the most it
-    may take. A `BedstoneError` that it raises is raised here, anything else as a `DeviceError`.
+    may take. A `BedstoneError` that it raises is raised here, unless it is one of those that count
+    as `deaths`; anything else is raised as a `DeviceError`.
     """
     mark = Mark()
     ours, theirs = os.pipe()
@@ -68,7 +73,7 @@ def run_apart(work: Callable[[Mark], ResultT], seconds: float) -> ResultT | Deat
         child = os.fork()
     if child == 0:
         os.close(ours)
-        _serve(work, mark, theirs)
+        _serve(work, mark, theirs, deaths)
     os.close(theirs)
     with open(ours, "rb", buffering=0) as pipe:
         data, status = _awaited(pipe, child, seconds)
@@ -78,14 +83,19 @@ def run_apart(work: Callable[[Mark], ResultT], seconds: float) -> ResultT | Deat
     return result
 
 
-def _serve(work: Callable[[Mark], ResultT], mark: Mark, pipe: int) -> None:
+def _serve(
+    work: Callable[[Mark], ResultT],
+    mark: Mark,
+    pipe: int,
+    deaths: tuple[type[BedstoneError], ...],
+) -> None:
     """Do the work and end the process; nothing returns from here."""
     code = 1
     try:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # a crash is an answer here, no fault to be traced
         faulthandler.disable()
-        answer = _answer(work, mark)
+        answer = _answer(work, mark, deaths)
         with open(pipe, "wb") as stream:
             stream.write(answer)
         sys.stderr.flush()
@@ -95,9 +105,13 @@ def _serve(work: Callable[[Mark], ResultT], mark: Mark, pipe: int) -> None:
         os._exit(code)
 
 
-def _answer(work: Callable[[Mark], ResultT], mark: Mark) -> bytes:
+def _answer(
+    work: Callable[[Mark], ResultT], mark: Mark, deaths: tuple[type[BedstoneError], ...]
+) -> bytes:
     try:
         return pickle.dumps((True, work(mark)), pickle.HIGHEST_PROTOCOL)
+    except deaths as error:
+        return pickle.dumps((True, Death(str(error), mark.get())))
     except BedstoneError as error:
         return pickle.dumps((False, error))
     except Exception as error:  # noqa: BLE001  (whatever it is, the parent is to hear of it)

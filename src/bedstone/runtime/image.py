@@ -77,10 +77,22 @@ class Capture:
     """A program's words under one assignment of vars, placed at a fixed address.
 
     `edition` counts the assignments it has had; `kept` says that it will be replayed again and
-    again under the one it has. `prepared` is what a device made of it, its own to use.
+    again under the one it has. `prepared` is what a device made of it, its own to use. Its launches
+    are `count` from `first` on of those at `base`; they lie at `address`.
     """
 
-    __slots__ = ("_bytes", "_image", "_words", "address", "count", "edition", "kept", "prepared")
+    __slots__ = (
+        "_bytes",
+        "_image",
+        "_words",
+        "address",
+        "base",
+        "count",
+        "edition",
+        "first",
+        "kept",
+        "prepared",
+    )
 
     def __init__(self, image: "Image", *, kept: bool = False) -> None:
         self._image = image
@@ -90,9 +102,9 @@ class Capture:
         self._words = _aligned(image.words.size)
         self._bytes = self._words.view(np.uint8)
         self._words[:] = image.words
-        self.address = self._words.ctypes.data
-        self._words[image.inner_at] += np.uint64(self.address)
-        self.count = image.count
+        self.address = self.base = self._words.ctypes.data
+        self._words[image.inner_at] += np.uint64(self.base)
+        self.first, self.count = 0, image.count
 
     @property
     def words(self) -> Words:
@@ -108,9 +120,10 @@ class Capture:
             self._bytes[image.patch_at] = values.view(np.uint8)[image.patch_from]
 
     def part(self, first: int, count: int) -> "Capture":
-        """`count` of the launches from the first one on, as they stand; the words are shared."""
+        """`count` of the launches from `first` on, as they stand; the words are shared."""
         found = copy(self)
         found.kept, found.prepared = False, None
+        found.first += first
         found.address += 8 * LAUNCH_WORDS * first
         found.count = count
         return found

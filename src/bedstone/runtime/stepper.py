@@ -6,6 +6,7 @@ Whoever steps has the session for itself: nothing here waits for a run that anot
 import ctypes
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import accumulate
 
 import numpy as np
@@ -14,11 +15,14 @@ from numpy.typing import NDArray
 from bedstone.errors import CallerError
 from bedstone.runtime.device import Memory
 from bedstone.runtime.executor import Executor
+from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Region
 from bedstone.spec.manifest import BufferKind
 
 _FIXED: tuple[BufferKind, ...] = ("weight", "source", "peer")
-_STEPS = ("cpu",)
+_STEPS = ("cpu", "cuda")
+_ADDRESSED = ("cpu",)
+"""Devices whose memory is this process's own."""
 
 
 class Stepper:
@@ -27,16 +31,18 @@ class Stepper:
     `regions` are all that a step may change, and its inputs: states, scratch, and buffers that are
     no weights.
 
-    Raises `CallerError`: the device is one that runs only whole programs.
+    Raises `CallerError`: the device is one that computes nothing.
     """
 
     def __init__(self, session: Executor) -> None:
         loaded = session.loaded
         if loaded.device.name not in _STEPS:
             raise CallerError(
-                f"device `{loaded.device.name}` runs whole programs: expected `{_STEPS[0]}`"
+                f"device `{loaded.device.name}` computes nothing: expected one of "
+                + ", ".join(f"`{name}`" for name in _STEPS)
             )
         self.session = session
+        self._addressed = loaded.device.name in _ADDRESSED
         self._device, self._programs = loaded.device, loaded.programs
         buffers = session.manifest.buffers
         fixed = {
@@ -50,16 +56,33 @@ class Stepper:
         self._weights = [loaded.memory[region] for region in sorted(fixed, key=str)]
         self._gaps = list(_gaps(list(self.regions.values())))
         self._first = {name: _first_launches(session, name) for name in loaded.programs}
+        self._stretches: dict[tuple[Capture, int, int, bool], Capture] = {}
+
+    @property
+    def sizes(self) -> Mapping[Region, int]:
+        """Bytes of each region."""
+        return {region: memory.nbytes for region, memory in self.regions.items()}
 
     def run(
         self, program: str, start: int, stop: int, given: Mapping[str, int], *, times: int = 1
     ) -> None:
         """Run calls [start, stop) of a program under the vars of a whole run, so many times."""
-        first = self._first[program]
         capture = self._programs[program].capture(given)
-        count = first[stop] - first[start]
-        if count:
-            self._device.replay(capture.part(first[start], count), times, ()).wait()
+        first, end = self._first[program][start], self._first[program][stop]
+        if first < end:
+            self._device.replay(self._stretch(capture, first, end, times > 1), times, ()).wait()
+
+    def _stretch(self, whole: Capture, first: int, end: int, again: bool) -> Capture:  # noqa: FBT001
+        """Launches [first, end) of a capture; what is run `again` and again a device may record."""
+        if end - first == whole.count:
+            return whole
+        key = (whole, first, end, again)
+        if key not in self._stretches:
+            self._stretches[key] = whole.part(first, end - first)
+            self._stretches[key].kept = again
+        found = self._stretches[key]
+        found.edition = whole.edition
+        return found
 
     def read(self, region: Region, start: int = 0, stop: int | None = None) -> NDArray[np.uint8]:
         """A copy of bytes [start, stop) of a region, by default of all."""
@@ -68,10 +91,20 @@ class Stepper:
         return self._device.read(memory.address + start, end - start)
 
     def view(self, region: Region) -> NDArray[np.uint8]:
-        """A region's bytes where they lie: this process's own memory, as long as the session is."""
+        """A region's bytes, to look at: where they lie if they lie in this process's own memory."""
         memory = self.regions[region]
+        if not self._addressed:
+            return self._device.read(memory.address, memory.nbytes)
         there = (ctypes.c_uint8 * memory.nbytes).from_address(memory.address)
         return np.frombuffer(memoryview(there), np.uint8)
+
+    @contextmanager
+    def edit(self, region: Region) -> Iterator[NDArray[np.uint8]]:
+        """A region's bytes, to change: what they are at the end is what the region holds."""
+        data = self.view(region)
+        yield data
+        if not self._addressed:
+            self.write(region, data)
 
     def write(self, region: Region, data: NDArray[np.uint8], start: int = 0) -> None:
         """Set a region's bytes from `start` on; they are the caller's to keep inside."""

@@ -1,14 +1,18 @@
 """Kernels edited in ways whose effect is known: each swap is judged right."""
 
 import json
+import os
+import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from bedstone.cli.app import app
+from bedstone.errors import DeviceError
 from bedstone.prove.swap.report import lines
-from bedstone.prove.swap.swap import Proof, Settings, prove_swap
+from bedstone.prove.swap.swap import Proof, Settings, _alive, prove_swap
 from bedstone.prove.swap.verdict import Bounds
 from bedstone.runtime.load import read_package
 from swaps import Edit, rebuilt
@@ -97,7 +101,7 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
     "out of domain": (
         "FAIL",
         "domain",
-        ("argmax", ("argmax.c", PICK, PICK.replace("return", "found.index += 61;\n    return"))),
+        ("argmax", ("search.h", PICK, PICK.replace("return", "found.index += 61;\n    return"))),
     ),
     "not repeatable": (
         "INCONCLUSIVE",
@@ -112,7 +116,7 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
     "other picks": (
         "FAIL",
         "picks",
-        ("argmax", ("argmax.c", PICK, PICK.replace("return", "found.index ^= 1;\n    return"))),
+        ("argmax", ("search.h", PICK, PICK.replace("return", "found.index ^= 1;\n    return"))),
     ),
 }
 
@@ -128,6 +132,26 @@ def test_an_edited_kernel_is_judged(name, package, swap_cache, tmp_path):
     proof = judged(package, rebuilt(package, tmp_path / "b", module, edit), swap_cache)
     assert (proof.verdict.word, proof.verdict.rule) == (word, rule), proof.evidence
     assert proof.evidence.steady
+
+
+@pytest.mark.parametrize("name", ["one rounding", "second of a batch"])
+def test_memory_of_a_devices_own_is_judged_alike(name, package, swap_cache, tmp_path, monkeypatch):
+    word, rule, (module, edit) = EDITS[name]
+    other = rebuilt(package, tmp_path / "b", module, edit)
+    here = judged(package, other, swap_cache)
+    monkeypatch.setattr("bedstone.runtime.stepper._ADDRESSED", ())
+    there = judged(package, other, swap_cache)
+    assert (there.verdict.word, there.verdict.rule) == (word, rule)
+    assert there.results == here.results
+    assert there.evidence == here.evidence
+
+
+def test_a_side_that_opens_a_gpu_is_driven_apart():
+    settings = Settings(Bounds(), Path("unused"), device="cuda")
+    assert _alive(lambda _: os.getpid(), settings) != os.getpid()
+    assert _alive(lambda _: os.getpid(), replace(settings, device="cpu")) == os.getpid()
+    with pytest.raises(DeviceError, match="A ended: SIGSEGV"):
+        _alive(lambda _: os.kill(os.getpid(), signal.SIGSEGV), settings)
 
 
 def test_a_crash_names_the_op_and_the_call(package, swap_cache, tmp_path):

@@ -157,6 +157,24 @@ def test_another_assignment_refreshes_what_the_vars_say(recorder, capture):
         assert packed[6][0][:4] == n.to_bytes(4, "little")
 
 
+def test_a_stretch_has_its_own_launches_and_what_vars_say_of_them(recorder, capture):
+    capture.bind({"n": 4})
+    whole = run(
+        recorder, capture, LaunchList(capture, recorder.targets, STREAM, recorder.launch), 4
+    )
+    expected = list(whole)
+    for first, count in ((0, 1), (1, 2), (3, 1), (1, 3)):
+        stretch = capture.part(first, count)
+        launches = LaunchList(stretch, recorder.targets, STREAM, recorder.launch)
+        recorder.seen.clear()
+        launches.enqueue(stretch.edition)
+        assert recorder.seen == expected[first : first + count]
+    capture.bind({"n": 9})
+    recorder.seen.clear()
+    launches.enqueue(capture.edition)
+    assert recorder.seen[1][1] == (7, 1, 1)
+
+
 def test_a_refused_launch_is_named_with_its_geometry(recorder, capture):
     launches = LaunchList(capture, recorder.targets, STREAM, recorder.launch)
     recorder.status = 701

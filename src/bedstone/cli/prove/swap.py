@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bedstone.cli.device import hardware_device
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
+from bedstone.cli.options import Device, DeviceOption
 from bedstone.cli.prove.parts import read_parts
 from bedstone.cli.written import write_file
 from bedstone.errors import CallerError
@@ -41,6 +43,7 @@ def command(
     timed: Annotated[
         bool, typer.Option("--perf/--no-perf", help="Time both too, where B does not crash.")
     ] = True,
+    device: DeviceOption = None,
     threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the proof for `bedstone prove show`.")
@@ -53,7 +56,7 @@ def command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge on the CPU whether B may take A's place: run both, compare, and say PASS or not."""
+    """Judge whether B may take A's place: run both, compare, and say PASS or not."""
     from bedstone.prove.swap.report import document
     from bedstone.prove.swap.swap import Settings, prove_swap
     from bedstone.prove.swap.verdict import EXIT, Bounds
@@ -66,6 +69,7 @@ def command(
         threads,
         timed=timed,
         package=a if a.is_dir() else None,
+        **_placed(a, device),
     )
     proof = prove_swap(mine, theirs, settings, _stage)
     kept = document(proof, {"a": str(a), "b": str(b)})
@@ -83,6 +87,19 @@ def command(
     else:
         print("\n".join(kept["lines"]))
     raise typer.Exit(EXIT[proof.verdict.word])
+
+
+def _placed(a: Path, device: Device | None) -> dict[str, Any]:
+    """The device, A's own unless one is named, and what A's kernels keep in paged states there."""
+    from bedstone.build.lane import target_lane
+    from bedstone.build.request import is_package, read_package
+
+    if not is_package(a):
+        return {"device": (device or Device.cpu).value}
+    lock = read_package(a).lock
+    chosen = device or hardware_device(lock.target)
+    lane = target_lane(lock.target, "quantized" if lock.numerics == "quantized" else "precise")
+    return {"device": chosen.value, "cached": lane.kernels.cache}
 
 
 def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":

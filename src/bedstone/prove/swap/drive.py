@@ -17,6 +17,7 @@ from bedstone.runtime.memory import Capacity, extents, upper_bounds
 from bedstone.runtime.sampler import Drawing, knob_inputs
 from bedstone.runtime.session import Session
 from bedstone.runtime.stepper import Stepper
+from bedstone.spec.dtype import DType
 from bedstone.spec.manifest import BufArg, BufferKind, Domain, Manifest, VarArg
 from bedstone.verify.binding import call_bindings, writes
 from bedstone.verify.protocol import Protocol, protocol
@@ -46,10 +47,13 @@ class Outcome:
 
 
 class Side:
-    """One package, loaded, and what it takes to drive it."""
+    """One package, loaded, and what it takes to drive it; paged states hold values of `cached`."""
 
-    def __init__(self, session: Session, stepper: Stepper | None = None) -> None:
+    def __init__(
+        self, session: Session, stepper: Stepper | None = None, cached: DType = "f32"
+    ) -> None:
         self.session = session
+        self.cached = cached
         self.stepper = stepper or Stepper(session)
         self.manifest = session.manifest
         self.protocol = protocol(session.verified)

@@ -51,10 +51,10 @@ Change = Mapping[Region, Blocks]
 class Shadow:
     """Every region's bytes at a moment, each as blocks [n, BLOCK], zero padded; zeros at first."""
 
-    def __init__(self, stepper: Stepper) -> None:
+    def __init__(self, sizes: Mapping[Region, int]) -> None:
         self.blocks: dict[Region, Bytes] = {
-            region: np.zeros((-(-memory.nbytes // BLOCK), BLOCK), np.uint8)
-            for region, memory in stepper.regions.items()
+            region: np.zeros((-(-nbytes // BLOCK), BLOCK), np.uint8)
+            for region, nbytes in sizes.items()
         }
 
     def take(self, stepper: Stepper) -> Change:
@@ -82,8 +82,8 @@ class Shadow:
 
     def shared(self, stepper: Stepper) -> dict[Region, Bytes]:
         """The regions that a side has too, and as large."""
-        sizes = {region: -(-memory.nbytes // BLOCK) for region, memory in stepper.regions.items()}
-        return {r: held for r, held in self.blocks.items() if sizes.get(r) == len(held)}
+        counts = {region: -(-nbytes // BLOCK) for region, nbytes in stepper.sizes.items()}
+        return {r: held for r, held in self.blocks.items() if counts.get(r) == len(held)}
 
 
 def blocked(data: Bytes) -> Bytes:
@@ -100,8 +100,8 @@ def changed_blocks(before: Bytes, after: Bytes) -> Indices:
 
 def write_blocks(stepper: Stepper, region: Region, held: Bytes, at: Indices) -> None:
     """Set blocks of a side's region to what `held` [count, BLOCK] has there."""
-    memory = stepper.view(region)
-    if memory.size % BLOCK:
-        memory[:] = held.reshape(-1)[: memory.size]
-    else:
-        memory.reshape(-1, BLOCK)[at] = held[at]
+    with stepper.edit(region) as memory:
+        if memory.size % BLOCK:
+            memory[:] = held.reshape(-1)[: memory.size]
+        else:
+            memory.reshape(-1, BLOCK)[at] = held[at]

@@ -13,6 +13,7 @@ import numpy as np
 from bedstone.prove.swap.diff import Diff, Span, programs_changed
 from bedstone.prove.swap.drive import NAN, Carries, Side
 from bedstone.prove.swap.workload import Turn
+from bedstone.runtime.device import Device, Memory
 
 _ROUNDS = 7
 _LEAST = 2e-3
@@ -20,6 +21,7 @@ _LEAST = 2e-3
 
 _MOST_TIMES = 64
 _DRAWN = 1 << 16
+_COPIED, _COPIES = 1 << 28, 8
 Clock = Callable[[], float]
 
 
@@ -118,14 +120,34 @@ def time_swap(
         )
 
 
+def copy_rate(device: Device, clock: Clock = perf_counter) -> float:
+    """Bytes a second, read and written, of copies within a device's memory; the best of a few."""
+    source, target = (device.allocate(_COPIED) for _ in range(2))
+    try:
+        seconds = [_copied(device, source, target, clock) for _ in range(_ROUNDS)]
+    finally:
+        device.release(source)
+        device.release(target)
+    return 2 * _COPIED * _COPIES / min(seconds)
+
+
+def _copied(device: Device, source: Memory, target: Memory, clock: Clock) -> float:
+    device.read(target.address, 1)
+    began = clock()
+    for _ in range(_COPIES):
+        device.copy(target.address, source.address, _COPIED)
+    device.read(target.address, 1)
+    return clock() - began
+
+
 def _fill(side: Side) -> None:
     """Numbers of everyday size in every paged state, zeros in the others."""
     drawn = np.random.default_rng(0).standard_normal(_DRAWN, np.float32).view(np.uint8)
     for region in side.stepper.regions:
         if region.kind == "state":
             paged = side.manifest.states[region.name].bytes_per_token
-            memory = side.stepper.view(region)
-            memory[:] = np.resize(drawn, memory.size) if paged else 0
+            with side.stepper.edit(region) as memory:
+                memory[:] = np.resize(drawn, memory.size) if paged else 0
 
 
 def _step(sides: tuple[Side, Side], turn: Turn, clock: Clock) -> Pair:

@@ -47,7 +47,7 @@ class Record:
 def record(side: Side, turns: Sequence[Turn], found: Diff) -> Record:
     """Drive A through the workload, keeping its spans."""
     kept = Record(loaded=side.loaded())
-    shadow = Shadow(side.stepper)
+    shadow = Shadow(side.stepper.sizes)
     spans = programs_changed(found)
     side.open(NAN)
     for index, turn in enumerate(turns):

@@ -227,5 +227,8 @@ def _measured(side: Side, region: Region) -> bool:
 
 
 def dtype_of(side: Side, region: Region) -> DType:
-    """A buffer's element type; a state declares none, and kernels on the CPU keep float32 there."""
-    return side.manifest.buffers[region.name].dtype if region.kind == "buffer" else "f32"
+    """A buffer's element type; a state declares none: what is no cache holds float32."""
+    if region.kind == "buffer":
+        return side.manifest.buffers[region.name].dtype
+    paged = region.kind == "state" and side.manifest.states[region.name].bytes_per_token
+    return side.cached if paged else "f32"

@@ -1,12 +1,14 @@
 """A swap judged: both packages loaded one after the other, driven, compared and reported."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
+from bedstone.errors import DeviceError
 from bedstone.prove.apart import Death, Mark, run_apart
 from bedstone.prove.swap.costs import count_bytes, step_of
 from bedstone.prove.swap.diff import Diff, diff
@@ -14,7 +16,7 @@ from bedstone.prove.swap.drive import LARGE, NAN, Carries, Outcome, Side, free_r
 from bedstone.prove.swap.even import uneven
 from bedstone.prove.swap.image import Shadow
 from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
-from bedstone.prove.swap.perf import Perf, StepTime, time_swap, timed_turns
+from bedstone.prove.swap.perf import Perf, copy_rate, time_swap, timed_turns
 from bedstone.prove.swap.record import Record, record
 from bedstone.prove.swap.replay import SpanResult, loaded, replay
 from bedstone.prove.swap.sway import sway_run, swayed_spans
@@ -22,7 +24,9 @@ from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
 from bedstone.prove.swap.watch import Crash, Watch, watched
 from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
 from bedstone.runtime.load import Parts, load
+from bedstone.runtime.lower import Region
 from bedstone.runtime.session import Session
+from bedstone.spec.dtype import DType
 from bedstone.target.bandwidth import measure_bandwidth
 from bedstone.verify import verify
 from bedstone.verify.protocol import Protocol, protocol
@@ -30,10 +34,10 @@ from bedstone.verify.protocol import Protocol, protocol
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a swap is judged; `cache` and `threads` as of a load, `seconds` the most B may take.
+    """How a swap is judged; `cache` and `threads` as of a load, `seconds` the most a side may take.
 
     `timed` says that both are timed too. `package` is A's directory, whose plan says how many bytes
-    its calls move.
+    its calls move. `cached` is the type of the values that paged states hold.
     """
 
     bounds: Bounds
@@ -43,6 +47,8 @@ class Settings:
     seconds: float = 600.0
     timed: bool = False
     package: Path | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
+    cached: DType = "f32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +68,13 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class _OfA:
-    """What A did again: alike, on other poison, and with other last bits; and span by span.
+    """What A did, and did again: alike, on other poison, with other last bits; and span by span.
 
-    `noise` are its spans alike, `spans` those with other last bits.
+    `noise` are its spans alike, `spans` those with other last bits; `sizes` are of its memory.
     """
 
+    kept: Record
+    sizes: Mapping[Region, int]
     again: Outcome
     other: Outcome
     swayed: Outcome
@@ -116,15 +124,20 @@ def _timed(
     counted = count_bytes(settings.package, list(steps.values())) if settings.package else {}
     nbytes = {index: counted[step] for index, step in steps.items() if step in counted}
 
-    def work(_: Mark) -> tuple[StepTime, ...]:
+    def work(_: Mark) -> Perf:
         with ExitStack() as held:
             a, b = (held.enter_context(_opened(s, known, bounds, settings)) for s in sides)
-            return tuple(time_swap((Side(a), Side(b)), chosen, proof.diff, carries, nbytes))
+            both = Side(a, cached=settings.cached), Side(b, cached=settings.cached)
+            return Perf(_bandwidth(a), tuple(time_swap(both, chosen, proof.diff, carries, nbytes)))
 
-    found = run_apart(work, settings.seconds)
-    if isinstance(found, Death):
-        return None
-    return Perf(measure_bandwidth().bytes_per_second, found)
+    found = run_apart(work, settings.seconds, (DeviceError,))
+    return None if isinstance(found, Death) else found
+
+
+def _bandwidth(session: Session) -> float:
+    """Bytes a second that the memory of a session's device gives."""
+    device = session.loaded.device
+    return measure_bandwidth().bytes_per_second if device.name == "cpu" else copy_rate(device)
 
 
 def _judged(
@@ -138,18 +151,23 @@ def _judged(
     """The proof so far, and what chains go on from."""
     a, b = sides
     turns = workload(known, bounds, settings.seed)
-    progress("record")
-    with _opened(a, known, bounds, settings) as session:
-        side = Side(session)
-        kept = record(side, turns, found)
-        progress("noise")
-        of_a = _noise(side, turns, found, kept, np.random.default_rng(settings.seed))
-        shadow = Shadow(side.stepper)
+
+    def first(_: Mark | None) -> _OfA:
+        with _opened(a, known, bounds, settings) as session:
+            side = Side(session, cached=settings.cached)
+            progress("record")
+            kept = record(side, turns, found)
+            progress("noise")
+            return _noise(side, turns, found, kept, np.random.default_rng(settings.seed))
+
+    of_a = _alive(first, settings)
+    kept, shadow = of_a.kept, Shadow(of_a.sizes)
     progress("replay")
 
     def drive(watch: Watch) -> _OfB:
         with _opened(b, known, bounds, settings) as session:
-            return _drive(Side(session, watch(session)), turns, found, kept, shadow)
+            side = Side(session, watch(session), settings.cached)
+            return _drive(side, turns, found, kept, shadow)
 
     of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
     if isinstance(of_b, Crash):
@@ -160,14 +178,29 @@ def _judged(
     return Proof(found, turns, of_b.results, evidence, verdict, *sizes), kept.outcome.carries
 
 
+def _alive(work: Callable[[Mark | None], _OfA], settings: Settings) -> _OfA:
+    """What A did. Where its device is the CPU the work is done here, so that B finds its record.
+
+    Raises `DeviceError`: A ended; what forks must not have opened a GPU, so that is done apart.
+    """
+    if settings.device == "cpu":
+        return work(None)
+    found = run_apart(work, settings.seconds)
+    if isinstance(found, Death):
+        raise DeviceError(f"A ended: {found.how}")
+    return found
+
+
 def _noise(
     side: Side, turns: Sequence[Turn], found: Diff, kept: Record, rng: np.random.Generator
 ) -> _OfA:
     again, other = _again(side, turns, kept.outcome, kept.outcome.carries)
     # where A gives its own logits again, so does each of its spans
     steady = not _differing(kept.outcome, again)
-    shadow = Shadow(side.stepper)
+    shadow = Shadow(side.stepper.sizes)
     return _OfA(
+        kept,
+        side.stepper.sizes,
         again,
         other,
         swayed=sway_run(side, turns, found, kept.outcome.carries, rng),
@@ -181,7 +214,7 @@ def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -
     tokens, sequences = capacity(known, bounds)
     session: Session = load(
         parts,
-        device="cpu",
+        device=settings.device,
         threads=settings.threads,
         tokens=tokens,
         sequences=sequences,

@@ -60,7 +60,7 @@ def swayed_spans(
         for place in stretch.frontier.reads:
             _flip(side, place, ends[program].get(place), rng)
 
-    return tuple(replay(side, turns, kept, Shadow(side.stepper), own=True, nudge=nudge))
+    return tuple(replay(side, turns, kept, Shadow(side.stepper.sizes), own=True, nudge=nudge))
 
 
 def _ends(side: Side, program: str) -> dict[Place, int | None]:
@@ -78,6 +78,6 @@ def _flip(side: Side, place: Place, end: int | None, rng: np.random.Generator) -
     region = region_of(place)
     dtype = dtype_of(side, region)
     if dtype in _FLOATS:
-        data = side.stepper.view(region)[place.offset : end]
-        values = data.view(_WORDS[DTYPE_BYTES[dtype]])
-        values ^= rng.integers(2, size=values.size, dtype=values.dtype)
+        with side.stepper.edit(region) as memory:
+            values = memory[place.offset : end].view(_WORDS[DTYPE_BYTES[dtype]])
+            values ^= rng.integers(2, size=values.size, dtype=values.dtype)

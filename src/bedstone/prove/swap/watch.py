@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from bedstone.errors import DeviceError
 from bedstone.prove.apart import Death, Mark, run_apart
 from bedstone.runtime.session import Session
 from bedstone.runtime.stepper import Stepper
@@ -69,10 +70,17 @@ def watched(
     Returns:
         The result, or where and how the side ended.
     """
-    found = run_apart(lambda mark: work(partial(Watched, mark=mark, fine=False)), seconds)
+
+    def attempt(*, fine: bool) -> ResultT | Death:
+        # a GPU's crash is an error that its driver reports
+        return run_apart(
+            lambda mark: work(partial(Watched, mark=mark, fine=fine)), seconds, (DeviceError,)
+        )
+
+    found = attempt(fine=False)
     if not isinstance(found, Death):
         return found
-    again = run_apart(lambda mark: work(partial(Watched, mark=mark, fine=True)), seconds)
+    again = attempt(fine=True)
     return _crash(again if isinstance(again, Death) and again.mark else found, manifest)
 
 

@@ -74,8 +74,9 @@ class LaunchList:
     ) -> None:
         self._launch = launch
         self._edition = -1
-        count = capture.count
-        self._table = capture.words[: count * LAUNCH_WORDS].reshape(count, LAUNCH_WORDS)
+        count, first = capture.count, capture.first * LAUNCH_WORDS
+        of_launches = capture.words[first : first + count * LAUNCH_WORDS]
+        self._table = of_launches.reshape(count, LAUNCH_WORDS)
         self._targets = [targets[handle] for handle in self._table[:, _ENTRY].tolist()]
         self._configs = np.zeros(count, CONFIG)
         self._configs["stream"] = stream
@@ -130,7 +131,7 @@ class LaunchList:
 
 def _params(capture: Capture, args: int, target: Target) -> NDArray[np.uint64]:
     """Where each parameter's bytes lie; of a built-in the words themselves."""
-    first = (args - capture.address) // 8
+    first = (args - capture.base) // 8
     words = capture.words[first : first + len(target.kernel.params)]
     if target.builtin is not None:
         return words
