@@ -1,13 +1,14 @@
 """How a server is set up from the command line, the environment, and what a model brings."""
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from bedstone.cli.environment import api_key
+from bedstone.cli.serve_options import Reasoning, ToolParser
 from bedstone.cli.served import read_target
 from bedstone.errors import CallerError
 from bedstone.spec.file import read_bounded
@@ -17,6 +18,9 @@ from bedstone.spec.target import Policy
 
 if TYPE_CHECKING:
     from bedstone.checkpoint.checkpoint import Checkpoint
+    from bedstone.runtime.session import Session
+    from bedstone.serve.engine import Options
+    from bedstone.serve.http.server import Place
     from bedstone.serve.http.settings import Settings
     from bedstone.serve.http.usual import Usual
     from bedstone.serve.text.tools.table import Way
@@ -26,24 +30,6 @@ GENERATION = "generation_config.json"
 MOST_KEYS = 1 << 20
 """Bytes of a file of keys."""
 SHORTEST_KEY = 8
-
-
-class ToolParser(StrEnum):
-    """How a model writes calls; `auto` asks its record and its chat template."""
-
-    auto = "auto"
-    none = "none"
-    hermes = "hermes"
-    qwen3_coder = "qwen3_coder"
-    llama3 = "llama3"
-
-
-class Reasoning(StrEnum):
-    """Whether thoughts are told apart; `auto` asks the chat template."""
-
-    auto = "auto"
-    on = "on"
-    off = "off"
 
 
 class Manners(Frozen):
@@ -126,8 +112,27 @@ def is_local(host: str) -> bool:
         return False
 
 
-def local_now() -> datetime:
-    """The time of day here."""
+def answer(
+    session: "Session",
+    opened: "Checkpoint",
+    settings: "Settings",
+    options: "Options",
+    place: "Place",
+    ready: Callable[[str], None],
+) -> None:
+    """Answer until told to stop; `ready` is called with the URL."""
+    from bedstone.serve.engine import ThreadedEngine
+    from bedstone.serve.http.bridge import Bridge
+    from bedstone.serve.http.front import Front, Voice
+    from bedstone.serve.http.server import serve
+
+    bridge = Bridge()
+    engine = ThreadedEngine(session, bridge.deliver, options, monotonic)
+    voice = Voice(opened.tokenizer, opened.chat_template)
+    serve(Front(engine, bridge, voice, settings, monotonic, _local_now), place, ready)
+
+
+def _local_now() -> datetime:
     return datetime.now(UTC).astimezone()
 
 
