@@ -82,7 +82,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         self._ready(self._place.url)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn's
+    def handle_exit(self, _sig: int, _frame: FrameType | None) -> None:
         """The first signal begins the end, another makes it come at once."""
         if self._closing is not None:
             self.should_exit = self.force_exit = True
