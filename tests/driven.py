@@ -3,7 +3,9 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.core import Core
+from bedstone.serve.engine.options import DEFAULTS, Options
 from bedstone.serve.requests import Event, Finished, Request, Token
 
 
@@ -26,12 +28,12 @@ class Told:
 
 
 class Driven(Told):
-    """A core and the time it is told."""
+    """A core over a session, and the time that its clock tells."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, session: Executor, options: Options = DEFAULTS) -> None:
         super().__init__()
-        self.core = core
         self.now = 0.0
+        self.core = Core(session, options, lambda: self.now)
 
     def submit(self, name: str, tokens: Sequence[int], max_tokens: int, **more: object) -> None:
         request = Request(name, tokens, max_tokens, **more)
@@ -39,7 +41,7 @@ class Driven(Told):
         self.core.submit(request)
 
     def turn(self) -> list[Event]:
-        self.core.turn(self.now)
+        self.core.turn()
         events, ended = self.core.take_events()
         self.take(events)
         assert sorted(ended) == sorted(e.request for e in events if isinstance(e, Finished))

@@ -60,11 +60,13 @@ def served_manifest(
     folded: bool = False,
     told: bool = True,
     emits: bool = True,
+    pieces: bool = True,
 ) -> Manifest:
     """Pages of `page` tokens, `width` a sequence, `groups` sequences a step, `rows` a piece.
 
     `folded`: each sequence has a line that adds up its tokens, too. Programs that are not `told`
-    step all their groups always; a prompt's piece that does not emit hands no token back.
+    step all their groups always; a prompt's piece that does not emit hands no token back, and
+    without `pieces` prompts go in token by token.
     """
     context, many = page * width, "seqs" if told else groups
     made = _Programs(page, width, folded=folded)
@@ -75,6 +77,8 @@ def served_manifest(
         "several": Program(made.calls(1, many, _HOST), Batch(groups, 1)),
         "several.on": Program(made.calls(1, many, _CHAIN)),
     }
+    if not pieces:
+        del programs["piece"], made.ops["store.tokens"]
     inputs = {
         "pages": Buffer("i32", ("seqs", width), "input", domain=_index("kv", page)),
         "position": Buffer(

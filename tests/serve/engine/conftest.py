@@ -6,7 +6,6 @@ import pytest
 
 from bedstone.runtime.load import load
 from bedstone.runtime.session import Session
-from bedstone.serve.engine.core import Core
 from bedstone.serve.engine.options import DEFAULTS, Options
 from driven import Driven
 from served_toy import served_parts
@@ -36,6 +35,6 @@ def core(session) -> Callable[..., Driven]:
     """An engine without a thread over the integer model."""
 
     def make(options: Options = DEFAULTS, **shape: object) -> Driven:
-        return Driven(Core(session(**shape), options))
+        return Driven(session(**shape), options)
 
     return make

@@ -9,7 +9,14 @@ from bedstone.serve.requests import Finished, Token
 from served_toy import BROKEN, answers
 
 PROMPTS = [[5, 11, 2, 40, 7], [1], [9, 9, 31, 8, 3, 77, 21, 4, 50, 60, 2, 1], list(range(1, 30))]
-SHAPES = [{}, {"told": False}, {"emits": False}, {"folded": True}, {"folded": True, "told": False}]
+SHAPES = [
+    {},
+    {"told": False},
+    {"emits": False},
+    {"pieces": False},
+    {"folded": True},
+    {"folded": True, "told": False},
+]
 
 
 def test_one_request(core):

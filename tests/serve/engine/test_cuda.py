@@ -4,7 +4,6 @@ import pytest
 
 from bedstone.runtime.cuda import bindings
 from bedstone.runtime.load import load
-from bedstone.serve.engine.core import Core
 from bedstone.serve.engine.options import Options
 from cuda_fake import Driver
 from cuda_toy import MODULE, toy_code, toy_cuda_parts
@@ -24,7 +23,7 @@ def driver(monkeypatch):
 @pytest.mark.parametrize("host_bytes", [0, 2**20])
 def test_steps_are_under_way_while_others_are_read(driver, tmp_path, host_bytes):
     with load(toy_cuda_parts(tmp_path), device="cuda", tokens=7 * PAGE) as session:
-        engine = Driven(Core(session, Options(host_bytes=host_bytes)))
+        engine = Driven(session, Options(host_bytes=host_bytes))
         most = 0
         for turn in range(2):
             for index, prompt in enumerate(PROMPTS):
@@ -43,7 +42,7 @@ def test_steps_are_under_way_while_others_are_read(driver, tmp_path, host_bytes)
 
 def test_what_runs_over_a_stop_is_forgotten(driver, tmp_path):
     with load(toy_cuda_parts(tmp_path), device="cuda") as session:
-        engine = Driven(Core(session, Options()))
+        engine = Driven(session, Options())
         for prompt in PROMPTS:
             said = expected(prompt, 12)
             stop = said[6]

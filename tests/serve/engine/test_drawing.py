@@ -7,7 +7,6 @@ import pytest
 
 from bedstone.errors import CallerError
 from bedstone.runtime.load import load
-from bedstone.serve.engine.core import Core
 from bedstone.serve.engine.options import Options
 from bedstone.serve.requests import Sampling, Token
 from driven import Driven
@@ -59,7 +58,7 @@ def test_d10_each_says_together_what_it_says_alone(session):
         for prompt, sampling in zip(PROMPTS, SAMPLINGS, strict=True)
     ]
     for reuse in (False, True):
-        engine = Driven(Core(session, Options(reuse=reuse, chunk=8)))
+        engine = Driven(session, Options(reuse=reuse, chunk=8))
         for turn in range(2):
             for index in np.random.default_rng(turn).permutation(len(PROMPTS)):
                 engine.submit(f"{turn}.{index}", PROMPTS[index], 14, sampling=SAMPLINGS[index])
@@ -77,7 +76,7 @@ def test_d07_who_gives_way_draws_the_same(packages, cache):
             list(session.generate(prompt, 25, (), sampling))
             for prompt, sampling in zip(prompts, SAMPLINGS[:3], strict=True)
         ]
-        engine = Driven(Core(session, Options()))
+        engine = Driven(session, Options())
         for index, prompt in enumerate(prompts):
             engine.submit(str(index), prompt, 25, sampling=SAMPLINGS[index])
         engine.finish()
@@ -87,7 +86,7 @@ def test_d07_who_gives_way_draws_the_same(packages, cache):
 
 def test_log_probabilities_are_of_the_models_own_logits(session):
     sampling = Sampling(1.0, seed=9, presence=1.5, logprobs=3)
-    engine = Driven(Core(session, Options()))
+    engine = Driven(session, Options())
     engine.submit("asks", IDS, 9, sampling=sampling)
     engine.submit("plain", LONG[:9], 9)
     engine.submit("one", IDS, 9, sampling=Sampling(1.0, seed=9, presence=1.5, logprobs=0))
@@ -130,7 +129,7 @@ class Ladder:
 
 
 def test_a_constraint_leaves_only_what_it_allows(session):
-    engine = Driven(Core(session, Options(chunk=4)))
+    engine = Driven(session, Options(chunk=4))
     for index, prompt in enumerate(PROMPTS[:4]):
         drawn = Sampling(1.5, seed=index)
         engine.submit(f"up{index}", prompt, 34, sampling=drawn, constraint=Ladder(30))
@@ -164,7 +163,7 @@ def test_a_constraint_leaves_only_what_it_allows(session):
     ],
 )
 def test_what_cannot_be_drawn_is_refused(session, sampling, message):
-    engine = Driven(Core(session, Options()))
+    engine = Driven(session, Options())
     with pytest.raises(CallerError, match=message):
         engine.submit("a", IDS, 3, sampling=sampling)
     assert not engine.core.busy
@@ -172,7 +171,7 @@ def test_what_cannot_be_drawn_is_refused(session, sampling, message):
 
 def test_without_a_sampler_what_is_missing_is_named(packages, cache):
     with load(packages[1], cache=cache, tokens=8 * PAGE, sequences=MANY) as session:
-        engine = Driven(Core(session, Options()))
+        engine = Driven(session, Options())
         assert engine.core.limits.missing == (
             *("temperature", "top_k", "top_p", "min_p"),
             *("repetition", "presence", "frequency", "bias", "logprobs", "constraint"),

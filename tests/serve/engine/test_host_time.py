@@ -24,7 +24,7 @@ def test_the_host_takes_little_of_a_step(core, chained, monkeypatch):
         engine.turn()
     spent = []
     for _ in range(120):
-        engine.core.turn(0.0)
+        engine.core.turn()
         engine.core.take_events()
         spent.append(engine.core.stats().host_seconds)
     steps = [after - before for before, after in pairwise(spent)]

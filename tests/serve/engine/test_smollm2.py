@@ -6,7 +6,6 @@ import pytest
 
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.runtime.load import load
-from bedstone.serve.engine.core import Core
 from bedstone.serve.engine.options import Options
 from bedstone.serve.requests import Sampling
 from driven import Driven
@@ -38,7 +37,7 @@ def session(tmp_path_factory, cache):
 def test_sixteen_together_say_what_each_says_alone(session, tokens):
     prompts = [tokens[11 * at : 11 * at + 5 + 9 * at] for at in range(MANY)]
     samplings = [Sampling(0.8 * (at % 2), top_p=0.95, seed=at) for at in range(MANY)]
-    engine = Driven(Core(session, Options()))
+    engine = Driven(session, Options())
     for index, prompt in enumerate(prompts):
         engine.submit(str(index), prompt, 12, sampling=samplings[index])
     engine.finish()
@@ -49,7 +48,7 @@ def test_sixteen_together_say_what_each_says_alone(session, tokens):
 
 def test_a_prefix_that_is_there_is_not_read_again(session, tokens):
     """The second of two questions about one text comes after a fraction of the time."""
-    engine = Driven(Core(session, Options()))
+    engine = Driven(session, Options())
     engine.submit("warm-up", tokens[500:520], 1)
     engine.finish()
     text, spent = tokens[:480], {}

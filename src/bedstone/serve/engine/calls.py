@@ -1,7 +1,6 @@
 """The calls of an engine: what is written for each, and what comes back."""
 
 from collections.abc import Callable, Mapping
-from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.ports import Input
 from bedstone.serve.engine.abilities import Abilities
-from bedstone.serve.engine.rows import Entries, Kept, Lines, Rows
+from bedstone.serve.engine.rows import Entries, Kept, Lines, Rows, table_row
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.engine.settings import Settings
 from bedstone.spec.manifest import Fill
-from bedstone.verify.protocol import Chain, PageTable, Role, Shape
+from bedstone.verify.protocol import Chain, Role, Shape
 
 Found = Mapping[str, NDArray[np.generic]]
 
@@ -99,7 +98,7 @@ class Calls:
     def _clear_row(self, row: int) -> None:
         page = self._pad[0]
         for table, entries in self._pages:
-            entries.set(row, self._table_row(table, (page,)))
+            entries.set(row, table_row(table, (page,), self._unit))
         for lines in self._lines:
             lines.set(row, 0)
 
@@ -121,7 +120,7 @@ class Calls:
         self._rows.room[row] = len(pages) * self._unit
         self._rows.pages[row, : len(pages)] = pages
         for table, entries in self._pages:
-            entries.set(row, self._table_row(table, pages))
+            entries.set(row, table_row(table, pages, self._unit))
 
     def unseat(self, row: int, last: int) -> None:
         """A row is free; the last takes its place."""
@@ -188,22 +187,12 @@ class Calls:
             self._inputs[buffer] = self._session.input(buffer)
         return self._inputs[buffer]
 
-    def _table_row(self, table: PageTable, pages: Items[int]) -> NDArray[np.int32]:
-        """The table's row for a sequence, its first entry repeated past the end."""
-        each = self._unit // table.tokens
-        row = np.repeat(np.array(pages, np.int32) * each, each)
-        if each > 1:
-            row += np.tile(np.arange(each, dtype=np.int32), len(pages))
-        found = np.full(table.pages, row[0], np.int32)
-        found[: len(row)] = row[: table.pages]
-        return found
-
     def _lend(self, sequence: Sequence, *, drawn: bool) -> None:
         """Write what is kept of a sequence as the first row."""
         lease = sequence.lease
         if lease is not None:
             for table, entries in self._pages:
-                entries.lend(self._table_row(table, lease.pages))
+                entries.lend(table_row(table, lease.pages, self._unit))
             for lines in self._lines:
                 lines.lend(lease.slot)
         self.settings.lend(sequence, drawn=drawn)

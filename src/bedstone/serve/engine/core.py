@@ -8,7 +8,7 @@ each other on the device, several at once.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from time import thread_time
+from time import monotonic, thread_time
 
 from bedstone.runtime.edits import Edits, edits_anything
 from bedstone.runtime.executor import Executor
@@ -35,6 +35,7 @@ class Core:
         self,
         session: Executor,
         options: Options,
+        clock: Callable[[], float] = monotonic,
         cpu: Callable[[], float] = thread_time,
     ) -> None:
         able = read_abilities(session, protocol(session.verified), session.knobs)
@@ -64,9 +65,9 @@ class Core:
         self._turns = 0
         self._steps = 0
         self._preempted = 0
-        self._cpu = cpu
+        self._clock, self._cpu = clock, cpu
         self._host_seconds = 0.0
-        self.step_seconds = 0.0
+        self._step_seconds = 0.0
         self.limits = Limits(able.context, able.vocab, self._most, options.queue, able.missing)
 
     @property
@@ -116,14 +117,14 @@ class Core:
         """What there is to tell since the last time, and which requests that ends."""
         return self._ledger.take()
 
-    def turn(self, now: float) -> None:
+    def turn(self) -> None:
         """Go on by a step.
 
         Raises `DeviceError`: the device failed.
         Raises `CallerError`: somebody else took the session's states.
         """
         self._session.require_turn(self._own)
-        began, device = self._cpu(), self._calls.device_seconds
+        now, began, device = self._clock(), self._cpu(), self._calls.device_seconds
         self._turns += 1
         if self._timed:
             self._end_late(now)
@@ -132,6 +133,7 @@ class Core:
         if self._flights:
             self._land(self._flights.popleft())
         self._host_seconds += self._cpu() - began - (self._calls.device_seconds - device)
+        self._step_seconds += self._clock() - now
 
     def close(self) -> None:
         """Wait for what is under way, and forget what is kept."""
@@ -152,7 +154,7 @@ class Core:
             pages_held=held,
             pages_cached=kept,
             steps=self._steps,
-            step_seconds=self.step_seconds,
+            step_seconds=self._step_seconds,
             host_seconds=self._host_seconds,
             prompt_tokens=self._ledger.prompt_tokens,
             cached_tokens=self._ledger.cached_tokens,
@@ -230,7 +232,9 @@ class Core:
     def _feed_prompts(self) -> list[Flight]:
         """Start the pieces of prompts that go in now."""
         prompts = [Prompt(s.fed, self._left(s)) for s in self._prompts]
-        plan = plan_chunks(prompts, self._turns, self._chunk, self._options.budget)
+        budget = self._options.budget
+        chunk = min(self._chunk, budget) if len(self._rows) else self._chunk
+        plan = plan_chunks(prompts, self._turns, chunk, budget)
         return [self._calls.chunk(self._prompts[index], count) for index, count in plan]
 
     def _left(self, sequence: Sequence) -> int:

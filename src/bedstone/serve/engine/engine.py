@@ -30,7 +30,7 @@ class ThreadedEngine:
         options: Options = DEFAULTS,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._core = Core(session, options)
+        self._core = Core(session, options, clock)
         self._deliver = deliver
         self._clock = clock
         self._changed = threading.Condition()
@@ -125,7 +125,7 @@ class ThreadedEngine:
             self._core.cancel_all()
         for name in cancelled:
             self._core.cancel(name)
-        self._core.turn(now)
+        self._core.turn()
         self._tell()
 
     def _tell(self) -> None:

@@ -9,8 +9,8 @@ class Options(Frozen):
     """How an engine serves.
 
     `sequences` at once at most (None: as many as a step takes) and `queue` more that wait. A prompt
-    goes in `chunk` tokens a call at most; several short ones together, while they are no more than
-    `budget`, between two steps of those that are being answered: the more, the longer those wait.
+    goes in `chunk` tokens a call at most, and no more than `budget` between two steps of those that
+    are being answered: the more, the longer those wait; the fewer, the more often weights are read.
     `admission` "needed" lets in what has room to begin and makes the youngest give way when pages
     run out; "worst" reserves all that a request may need.
     `reuse` keeps prefixes, with `host_bytes` of host memory for those that are in the way.
@@ -19,7 +19,7 @@ class Options(Frozen):
     sequences: int | None = None
     queue: int = 256
     chunk: int = 128
-    budget: int = 128
+    budget: int = 64
     admission: Admission = "needed"
     reuse: bool = True
     host_bytes: int = 0

@@ -5,6 +5,7 @@ written, and no more. Rows are always the first of the arrays; where one leaves,
 place.
 """
 
+from collections.abc import Sequence as Items
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from bedstone.runtime.ports import Input
 from bedstone.serve.engine.sequence import Sequence
-from bedstone.verify.protocol import LineTable
+from bedstone.verify.protocol import LineTable, PageTable
 
 
 class Kept(Protocol):
@@ -231,3 +232,14 @@ class Rows:
         count = len(self.sequences)
         # a row at position p makes the token p + 1
         return int((self.ends[:count] - self.positions[:count]).min()) - 1
+
+
+def table_row(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:
+    """The table's row for pages of `unit` tokens, its first entry repeated past the last."""
+    each = unit // table.tokens
+    row = np.repeat(np.array(pages, np.int32) * each, each)
+    if each > 1:
+        row += np.tile(np.arange(each, dtype=np.int32), len(pages))
+    found = np.full(table.pages, row[0], np.int32)
+    found[: len(row)] = row[: table.pages]
+    return found
