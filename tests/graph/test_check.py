@@ -78,7 +78,7 @@ BROKEN = [
         "next = argmax(x=logits)\nz = argmax(x=logits)",
         "closing",
         "every",
-        "has 2 arg-max or close ops",
+        "has 2 arg-max or finish ops",
     ),
     # references
     ("x=n1, w=mat", "x=ghost, w=mat", "ref", "q", "reads `ghost`, which nothing makes"),

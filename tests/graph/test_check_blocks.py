@@ -99,9 +99,9 @@ BROKEN = [
     ("k=keys, v=wide", "k=qq, v=wide", "att", "`qq` is no table, and made of none"),
     ("k=keys, v=wide", "k=keys, v=qt", "att", "`qt` is no table, and made of none"),
     ("dk=10, dv=4", "dk=10, dv=11", "own", "reads values 11 wide from keys 10"),
-    ("close(x=drawn)", "argmax(x=last)", "blocks", "draws 1 times and closes with nothing"),
+    ("finish(x=drawn)", "argmax(x=last)", "blocks", "draws 1 times and closes with nothing"),
     ("drawn = sample", "more = sample(x=last)\ndrawn = sample", "blocks", "draws 2 times"),
-    ("next = close(x=drawn)", "next = close(x=drawn)\nz = add(a=s, b=s)", "next", "`z` follows"),
+    ("next = finish(x=drawn)", "next = finish(x=drawn)\nz = add(a=s, b=s)", "next", "`z` follows"),
 ]
 
 

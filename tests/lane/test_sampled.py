@@ -8,7 +8,7 @@ import pytest
 
 from bedstone.lane.census import census
 from bedstone.lane.entries import entry
-from bedstone.lane.launch import Advance, Close, Read, Sample
+from bedstone.lane.launch import Advance, Finish, Read, Sample
 from bedstone.oracle.draw import Wish
 from bedstone.oracle.schedule import ScheduleOracle
 from bedstone.oracle.step import StepOracle
@@ -28,9 +28,9 @@ def test_only_the_end_of_a_step_is_another(form: Any) -> None:
     plain, drawn = (lowered(graph_of(QWEN3, form, sampled=sampled)) for sampled in (False, True))
     assert plain.steps[:-1] == drawn.steps[:-2]
     counted = census(drawn) - census(plain)
-    assert counted == {"sample": 1, "close": 1}
+    assert counted == {"sample": 1, "finish": 1}
     rows = "_rows" if form == "batch" else ""
-    assert [entry(step.launch) for step in drawn.steps[-2:]] == [f"sample{rows}", f"close{rows}"]
+    assert [entry(step.launch) for step in drawn.steps[-2:]] == [f"sample{rows}", f"finish{rows}"]
 
 
 @pytest.mark.parametrize("numerics", ["precise", "quantized"])
@@ -71,7 +71,7 @@ def test_a_schedule_that_ends_otherwise_is_refused() -> None:
     schedule = lowered(graph)
     *before, draw, close = schedule.steps
     assert isinstance(draw.launch, Sample)
-    assert isinstance(close.launch, Close)
+    assert isinstance(close.launch, Finish)
 
     def found(*end: Any) -> str:
         return "\n".join(faults(replace(schedule, steps=(*before, *end)), graph))

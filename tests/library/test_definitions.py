@@ -34,7 +34,7 @@ CONSTANTS = {
     "Softcap": {"width": 32, "cap": 2.0},
     "ArgMax": {"vocab": 64},
     "Sample": {"vocab": 64},
-    "Close": {},
+    "Finish": {},
     "Rope": {"heads": 3, "head_dim": 16, "rot": 8, "kind": "pair", "factor": 1.25},
     "NormRope": {"heads": 3, "head_dim": 16, "rot": 16, "kind": "neox", "factor": 1.0,
                  "eps": 1e-6, "plus_one": True},
@@ -182,6 +182,6 @@ def test_draws_agree():
     assert found.tolist() == [draw(row, wish, place + 1)[0] for row, wish, place in given]
     for good, tokens in ((1, [4, 0, 9]), (0, [4, -1, 9])):
         drawn, place = np.array(tokens, np.int32), np.array([5, 6, 7], np.int32)
-        token, after = computed("Close", {"x": drawn, "position": place})
+        token, after = computed("Finish", {"x": drawn, "position": place})
         assert token.tolist() == (drawn * good).tolist()
         assert after.tolist() == (place + good).tolist()

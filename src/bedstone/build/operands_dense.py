@@ -19,10 +19,10 @@ from bedstone.build.sampler import ASKED, MOST_LIKELIEST, SETTINGS
 from bedstone.graph.step import Fixed
 from bedstone.lane.launch import (
     ArgMax,
-    Close,
     Concat,
     Eltwise,
     Embed,
+    Finish,
     GatedNorm,
     Gather,
     Glu,
@@ -247,7 +247,7 @@ def argmax(launch: ArgMax) -> Operands:
     return {"logits": values(launch.x), **_advance(), **sizes(vocab=launch.vocab)}
 
 
-def close(launch: Close) -> Operands:
+def finish(launch: Finish) -> Operands:
     """The tokens drawn, and what chains the step to the next."""
     return {"drawn": values(launch.x), **_advance()}
 

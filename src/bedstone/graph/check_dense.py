@@ -9,9 +9,9 @@ from bedstone.graph.step import (
     ActFn,
     Add,
     ArgMax,
-    Close,
     DenseOp,
     Embed,
+    Finish,
     L2Norm,
     Linear,
     Mul,
@@ -33,7 +33,7 @@ def shapes(op: DenseOp, scope: Scope) -> Rows:
             rows = _pair(op, scope)
         case Act() | Scale() | Softcap() | ArgMax() | Sample():
             rows = [scope.value(op.x)]
-        case Close():
+        case Finish():
             rows = [scope.ids(op.x, scope.known[op.x].rows), scope.wide(op.x, 1)]
         case _:
             assert_never(op)
@@ -77,7 +77,7 @@ def attributes(op: DenseOp, scope: Scope) -> Rows:
             rows = [(holds, f"eps {op.eps} is neither zero nor positive and finite")]
         case Act() | Scale() | Softcap():
             rows = [_elementwise(op)]
-        case ArgMax() | Sample() | Close():
+        case ArgMax() | Sample() | Finish():
             rows = _sequences(op, scope)
         case _:
             rows = []
@@ -100,7 +100,7 @@ def cap(value: float) -> tuple[bool, str]:
     return math.isfinite(value) and value > 0, f"cap {value} is not positive and finite"
 
 
-def _sequences(op: ArgMax | Sample | Close, scope: Scope) -> Rows:
+def _sequences(op: ArgMax | Sample | Finish, scope: Scope) -> Rows:
     graph, rows = scope.graph, scope.known[op.x].rows
     wanted = graph.rows if graph.form == "batch" else 1
     message = f"closes {rows} rows, but a {graph.form} step has {wanted} sequences"

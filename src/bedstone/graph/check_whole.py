@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol, get_args
 
 from bedstone.graph.refs import writes
-from bedstone.graph.step import ArgMax, Close, Const, FormName, Sample, StepGraph
+from bedstone.graph.step import ArgMax, Const, Finish, FormName, Sample, StepGraph
 from bedstone.spec.dtype import FORMATS
 
 Broken = Iterator[tuple[str, str]]
@@ -97,18 +97,18 @@ def _ropes(graph: StepGraph) -> Broken:
 
 
 def _closing(graph: StepGraph) -> Broken:
-    """One arg-max closes the step, or one close of what is drawn."""
-    closing = [op.out for op in graph.ops if isinstance(op, ArgMax | Close)]
+    """One arg-max closes the step, or one finish of what is drawn."""
+    closing = [op.out for op in graph.ops if isinstance(op, ArgMax | Finish)]
     if len(closing) != 1:
-        yield graph.model, f"has {len(closing)} arg-max or close ops, not one"
+        yield graph.model, f"has {len(closing)} arg-max or finish ops, not one"
     elif graph.ops[-1].out != closing[0]:
-        yield closing[0], f"`{graph.ops[-1].out}` follows the arg-max or close that ends the step"
+        yield closing[0], f"`{graph.ops[-1].out}` follows the arg-max or finish that ends the step"
 
 
 def _drawing(graph: StepGraph) -> Broken:
     """A draw is closed with, and what closes with a draw has one: a step draws once."""
     draws = [str(op.out) for op in graph.ops if isinstance(op, Sample)]
-    closes = [str(op.x) for op in graph.ops if isinstance(op, Close)]
+    closes = [str(op.x) for op in graph.ops if isinstance(op, Finish)]
     if draws != closes:
         closed = ", ".join(f"`{name}`" for name in closes) or "nothing"
         yield graph.model, f"draws {len(draws)} times and closes with {closed}"

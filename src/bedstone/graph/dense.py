@@ -114,7 +114,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class Finish:
     """Drawn tokens [rows, 1] as those of the step, which they close."""
 
     x: Ref
@@ -122,5 +122,5 @@ class Close:
 
 
 DenseOp = (
-    Embed | Norm | L2Norm | Linear | Add | Mul | Act | Scale | Softcap | ArgMax | Sample | Close
+    Embed | Norm | L2Norm | Linear | Add | Mul | Act | Scale | Softcap | ArgMax | Sample | Finish
 )

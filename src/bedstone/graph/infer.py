@@ -11,7 +11,6 @@ from bedstone.graph.step import (
     Add,
     ArgMax,
     Attention,
-    Close,
     Concat,
     Const,
     Conv,
@@ -19,6 +18,7 @@ from bedstone.graph.step import (
     Delta,
     DenseOp,
     Embed,
+    Finish,
     HeadOp,
     HLinear,
     L2Norm,
@@ -115,7 +115,7 @@ def _dense(op: DenseOp, known: Mapping[str, Value]) -> Value:
             value = Value(known[op.ids].rows, known[op.table].width)
         case Linear():
             value = Value(known[op.x].rows, known[op.w].rows)
-        case ArgMax() | Sample() | Close():
+        case ArgMax() | Sample() | Finish():
             value = Value(known[op.x].rows, 1, "i32")
         case _:
             assert_never(op)

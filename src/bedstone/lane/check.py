@@ -10,9 +10,9 @@ from bedstone.graph.step import (
     ArgMax,
     AtParam,
     Attention,
-    Close,
     Conv,
     Delta,
+    Finish,
     Fixed,
     Op,
     Part,
@@ -78,7 +78,7 @@ def _problems(op: Op, facts: Facts) -> Iterator[str]:
             yield from _state_problems(state, facts.rows(x), facts)
         case Part(x=x) if facts.cached(x) and op.units > 1:
             yield f"takes {op.units} windows of each row of `{x}`, a carried table"
-        case ArgMax(x=x) | Close(x=x):
+        case ArgMax(x=x) | Finish(x=x):
             wanted = map(facts.position, range(facts.rows(x)))
             missing = (name for name in wanted if name not in facts.graph.params)
             yield from (f"advances `{name}`, which is no param" for name in missing)

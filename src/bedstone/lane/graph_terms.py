@@ -9,13 +9,13 @@ from bedstone.graph.step import (
     Add,
     ArgMax,
     Attention,
-    Close,
     Concat,
     Conv,
     Decay,
     Delta,
     DenseOp,
     Embed,
+    Finish,
     HeadOp,
     HLinear,
     L2Norm,
@@ -100,8 +100,8 @@ class _Reader:
                 term = terms.of("argmax", self._size(op.x), known[op.x])
             case Sample():
                 term = terms.of("sample", self._size(op.x), known[op.x])
-            case Close():
-                term = terms.of("close", facts.rows(op.x), known[op.x])
+            case Finish():
+                term = terms.of("finish", facts.rows(op.x), known[op.x])
             case _:
                 term = self._elementwise(op)
         return term

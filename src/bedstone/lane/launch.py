@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from bedstone.lane.launch_dense import (
     Advance,
     ArgMax,
-    Close,
     Eltwise,
     EltwiseFn,
     Embed,
+    Finish,
     GatedNorm,
     GemmPart,
     Glu,
@@ -74,7 +74,7 @@ __all__ = [
     "ArgMax",
     "Attention",
     "Carry",
-    "Close",
+    "Finish",
     "Columns",
     "Concat",
     "Conv",
@@ -148,7 +148,7 @@ OneLaunch = (
     | Eltwise
     | ArgMax
     | Sample
-    | Close
+    | Finish
     | TakeRow
     | TakePart
     | SetRows

@@ -173,7 +173,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class Finish:
     """The step's tokens are those drawn, one a row."""
 
     x: Read

@@ -73,7 +73,7 @@ _LINKS: dict[type, Callable[[Any, Any, Facts], OneLaunch]] = {
     step.Softcap: link_dense.mapped,
     step.ArgMax: link_dense.argmax,
     step.Sample: link_dense.sample,
-    step.Close: link_dense.close,
+    step.Finish: link_dense.finish,
     step.Row: link_dense.row,
     step.Part: link_dense.part,
     step.Concat: link_dense.concat,

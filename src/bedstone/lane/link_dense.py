@@ -141,10 +141,10 @@ def sample(op: step.Sample, dst: ToBuf, facts: Facts) -> OneLaunch:
     return launch.Sample(Read(op.x), facts.rows(op.x), facts.width(op.x), dst)
 
 
-def close(op: step.Close, dst: ToBuf, facts: Facts) -> OneLaunch:
+def finish(op: step.Finish, dst: ToBuf, facts: Facts) -> OneLaunch:
     """The close of a step that draws."""
     rows = facts.rows(op.x)
-    return launch.Close(Read(op.x), rows, dst, _advances(rows, facts))
+    return launch.Finish(Read(op.x), rows, dst, _advances(rows, facts))
 
 
 def _advances(rows: int, facts: Facts) -> tuple[Advance, ...]:

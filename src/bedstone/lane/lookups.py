@@ -73,7 +73,7 @@ _ROWS = (
     _Row("Softcap", "softcap"),
     _Row("ArgMax", "argmax argmax_rows"),
     _Row("Sample", "sample sample_rows sample_carried sample_carried_rows"),
-    _Row("Close", "close close_rows"),
+    _Row("Finish", "finish finish_rows"),
     _Row("Row", "take_row"),
     _Row("Part", "take_part"),
     _Row("Concat", "concat"),

@@ -10,7 +10,6 @@ from bedstone.lane.launch import (
     Advance,
     ArgMax,
     Attention,
-    Close,
     Concat,
     Conv,
     Decay,
@@ -21,6 +20,7 @@ from bedstone.lane.launch import (
     ExpertGlu,
     ExpertProduct,
     ExpertSum,
+    Finish,
     FlatAttention,
     GatedNorm,
     Gather,
@@ -222,12 +222,12 @@ def _sample(launch: Sample, run: Machine) -> Writes:
     yield launch.dst, run.compute(run.terms.of("sample", size, run.read(launch.x)))
 
 
-def _close(launch: Close, run: Machine) -> Writes:
+def _finish(launch: Finish, run: Machine) -> Writes:
     _advances(launch, run)
-    yield launch.dst, run.compute(run.terms.of("close", launch.rows, run.read(launch.x)))
+    yield launch.dst, run.compute(run.terms.of("finish", launch.rows, run.read(launch.x)))
 
 
-def _advances(launch: ArgMax | Close, run: Machine) -> None:
+def _advances(launch: ArgMax | Finish, run: Machine) -> None:
     positions = map(run.facts.position, range(launch.rows))
     advances = tuple(Advance(TOKENS, pos, item) for item, pos in enumerate(positions))
     run.require(launch.advances == advances, "advances other tokens or positions")
@@ -261,7 +261,7 @@ _RUNS: dict[type[OneLaunch], Callable[[Any, Machine], Writes]] = {
     Gather: _gather,
     ArgMax: _argmax,
     Sample: _sample,
-    Close: _close,
+    Finish: _finish,
     Eltwise: _eltwise,
     Rope: semantics_heads.rope,
     Attention: semantics_heads.attention,

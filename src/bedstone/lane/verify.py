@@ -14,7 +14,7 @@ from bedstone.graph.step import Fixed, Op, Set
 from bedstone.lane.blocks import ALIGN
 from bedstone.lane.census import kind
 from bedstone.lane.facts import Facts
-from bedstone.lane.launch import ArgMax, Close, Read, Sequences, Upto, Version
+from bedstone.lane.launch import ArgMax, Finish, Read, Sequences, Upto, Version
 from bedstone.lane.machine import BrokenStepError, Machine
 from bedstone.lane.regular import irregular
 from bedstone.lane.schedule import Buffer, Schedule, Slot, Step, code_sizes
@@ -125,7 +125,7 @@ def _coverage(schedule: Schedule, facts: Facts) -> Iterator[str]:
             yield f"op {index} (`{op.out}`) is computed {counts[index]} times, not {wanted}"
     for index in sorted(counts.keys() - set(range(len(facts.graph.ops)))):
         yield f"op {index} is computed, but the graph has none"
-    if not (schedule.steps and isinstance(schedule.steps[-1].launch, ArgMax | Close)):
+    if not (schedule.steps and isinstance(schedule.steps[-1].launch, ArgMax | Finish)):
         yield "nothing closes the step"
 
 

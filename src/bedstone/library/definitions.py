@@ -283,8 +283,8 @@ DEFINITIONS: dict[str, Template] = {
                 return y
         """).lstrip(),
     ),
-    "Close": Template(
-        name="close",
+    "Finish": Template(
+        name="finish",
         op_type="sampling",
         description="Drawn tokens and the next positions; where a row has none all stay, at zeros.",
         inputs={"x": _i32("rows"), "position": _i32("rows")},

@@ -132,8 +132,8 @@ def _sampler_rows(logits: Params, advance: Params) -> Iterator[Row]:
         yield f"sample_carried{rows}", "sample.c", (*read, *drawn, *sizes), grid, _SAMPLER
     closed = inputs("drawn position pages", "i32") + advance
     sizes = ints("rows page pages_width")
-    yield "close", "close.c", closed + outputs("run", "i32") + sizes, (), None
-    yield "close_rows", "close.c", closed + sizes, (), None
+    yield "finish", "finish.c", closed + outputs("run", "i32") + sizes, (), None
+    yield "finish_rows", "finish.c", closed + sizes, (), None
 
 
 def elementwise_rows(_: Coding) -> Iterator[Row]:

@@ -7,8 +7,8 @@ from bedstone.graph.step import (
     Add,
     ArgMax,
     AtParam,
-    Close,
     Embed,
+    Finish,
     Fixed,
     Linear,
     Out,
@@ -93,7 +93,7 @@ def head(body: Body, x: Ref) -> tuple[Ref, Ref]:
     if not body.sampled:
         return logits, build.add(ArgMax(logits, Out("next")))
     drawn = build.add(Sample(logits, Out("drawn")))
-    return logits, build.add(Close(drawn, Out("next")))
+    return logits, build.add(Finish(drawn, Out("next")))
 
 
 def _last_row(body: Body) -> RowSel:

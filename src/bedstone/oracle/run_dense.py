@@ -11,11 +11,11 @@ from bedstone.graph.step import Out, Ref
 from bedstone.lane.launch import (
     Advance,
     ArgMax,
-    Close,
     Concat,
     Dst,
     Eltwise,
     Embed,
+    Finish,
     GatedNorm,
     Gather,
     Glu,
@@ -161,7 +161,7 @@ def sample(run: Execution, launch: Sample) -> Writes:
     yield launch.dst, np.array(drawn, np.int32)[:, None]
 
 
-def close(run: Execution, launch: Close) -> Writes:
+def finish(run: Execution, launch: Finish) -> Writes:
     """The tokens drawn, and what the next decode step reads: where one is bad, this one again."""
     drawn = run.read(launch.x)[:, 0]
     good = int((drawn >= 0).all())

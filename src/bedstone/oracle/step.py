@@ -19,13 +19,13 @@ from bedstone.graph.step import (
     ArgMax,
     AtParam,
     Attention,
-    Close,
     Concat,
     Conv,
     Decay,
     Delta,
     DenseOp,
     Embed,
+    Finish,
     HeadOp,
     HLinear,
     L2Norm,
@@ -169,7 +169,7 @@ class _Step:
                 out = np.argmax(made[op.x], axis=-1, keepdims=True).astype(np.int32)
             case Sample():
                 out = self._drawn(made[op.x])
-            case Close():
+            case Finish():
                 out = made[op.x] * np.int32((made[op.x] >= 0).all())
             case _:
                 assert_never(op)

@@ -25,6 +25,8 @@ _ONE_ROW = Geometry(threads(256), _ROW)
 _EACH = Geometry(threads(256), (Extent("count", 4 * 256),))
 _CLUSTER = Geometry(threads(1024), (Extent(times=8),), cluster=(8, 1, 1))
 _LARGE_CLUSTER = Geometry(threads(1024), (Extent(times=16),), cluster=(16, 1, 1))
+_ROW_CLUSTER = Geometry(threads(512), (Extent(times=8),), cluster=(8, 1, 1))
+_ROW_CLUSTERS = Geometry(threads(512), (Extent("rows", times=4),), cluster=(4, 1, 1))
 _HEADS = Geometry(threads(128), (Extent("rows"), Extent(times=10)))
 
 _ENTRIES: dict[Geometry, str] = {
@@ -40,6 +42,9 @@ _ENTRIES: dict[Geometry, str] = {
     Geometry(threads(256), ()): "take_row",
     _CLUSTER: "argmax",
     _LARGE_CLUSTER: "argmax_rows",
+    _ROW_CLUSTER: "sample sample_carried",
+    _ROW_CLUSTERS: "sample_rows sample_carried_rows",
+    Geometry(threads(32), ()): "finish finish_rows",
     _EACH: "add mul silu gelu_tanh sigmoid softplus copy_rows scale softcap cast_f16_f32 "
     "cast_bf16_f32",
 }

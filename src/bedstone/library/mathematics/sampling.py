@@ -103,7 +103,7 @@ SAMPLING: Mapping[str, Family] = {
     "sample_rows": _sample("rows", carried=False),
     "sample_carried": _sample("1", carried=True),
     "sample_carried_rows": _sample("rows", carried=True),
-    "close": Family(
+    "finish": Family(
         "sampling",
         {"drawn": "1", "position": "rows", "pages": "pages_width", "next": "1", "error": "1",
          "token": "1", "at": "1", "to_slot": "1", "run": "pages_width*page"},
@@ -122,7 +122,7 @@ SAMPLING: Mapping[str, Family] = {
                "pages": "torch.randperm($pages_width).int()"},
         over=("run",),
     ),
-    "close_rows": Family(
+    "finish_rows": Family(
         "sampling",
         {"drawn": "rows", "position": "rows", "pages": "rows pages_width", "next": "rows",
          "error": "1", "token": "rows", "at": "rows", "to_slot": "rows"},

@@ -53,8 +53,8 @@ static BS_INLINE vf logits_at(const row *r, int i)
 static BS_INLINE vi weights_of(const row *r, vf x)
 {
     vf share = vf_exp((x - r->largest) / r->temperature);
-    /* where the temperature is infinite, what is left out has no number for a share */
-    return __builtin_convertvector(vf_select(x > LEFT_OUT, share, vf_set(0)) * (float)ONE, vi);
+    /* where the temperature is infinite, what is left out or far off may have no number for a share */
+    return __builtin_convertvector(vf_select((x > LEFT_OUT) & (share >= 0.0f), share, vf_set(0)) * (float)ONE, vi);
 }
 
 static BS_INLINE vi lanes_from(int i)

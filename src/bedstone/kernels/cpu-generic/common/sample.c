@@ -1,6 +1,6 @@
 /* sample, sample_carried: the token drawn from logits; with _rows from those of each row, a block a row.
  *
- * A row with a logit that is not finite draws -1. `close` makes the tokens those of the step.
+ * A row with a logit that is not finite draws -1. `finish` makes the tokens those of the step.
  */
 #include <cut.h>
 #include <philox.h>

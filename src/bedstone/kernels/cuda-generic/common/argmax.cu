@@ -2,6 +2,7 @@
 //
 // Ties take the lower index. A logit that is not finite is an error: nothing advances, and every
 // output still holds something a next step may read safely.
+#include "advance.cuh"
 #include "cluster.cuh"
 #include "pack.cuh"
 
@@ -71,23 +72,6 @@ static __device__ __forceinline__ Best best_of_row(const float *logits, int voca
     best = nothing();
     for (int i = 0; i < cluster_size(); i++) best = better(best, blocks[i]);
     return best;
-}
-
-// A step's outcome for every sequence.
-struct Advance {
-    int *next, *error, *token, *at, *to_slot;
-};
-
-// Sequence `r` at `here` goes on to `advanced`, or stays at its last position where there is none behind.
-// Whether it does.
-static __device__ __forceinline__ bool place(Advance out, int r, int advanced, const int *pages, int page,
-                                             int pages_width) {
-    int capacity = page * pages_width;
-    bool inside = advanced < capacity;
-    // past the last position the next step would write nothing and read the last one
-    out.at[r] = inside ? advanced : capacity - 1;
-    out.to_slot[r] = inside ? pages[advanced / page] * page + advanced % page : -1;
-    return inside;
 }
 
 static __device__ __forceinline__ bool idle_block() { return cluster_size() == 1 && blockIdx.x > 0; }

@@ -1,11 +1,11 @@
-/* close, close_rows: the tokens drawn become those of the step, which advances; one block.
+/* finish, finish_rows: the tokens drawn become those of the step, which advances; one block.
  *
  * A token below zero says that its row's logits were not finite, which is an error: nothing
  * advances, and every output still holds something a next step may read safely.
  */
 #include <advance.h>
 
-BS_KERNEL(close, "in buffer<i32>, in buffer<i32>, in buffer<i32>, out buffer<i32>, out buffer<i32>, "
+BS_KERNEL(finish, "in buffer<i32>, in buffer<i32>, in buffer<i32>, out buffer<i32>, out buffer<i32>, "
                  "out buffer<i32>, out buffer<i32>, out buffer<i32>, out buffer<i32>, "
                  "i32, i32, i32")
 {
@@ -28,7 +28,7 @@ BS_KERNEL(close, "in buffer<i32>, in buffer<i32>, in buffer<i32>, out buffer<i32
 }
 
 /* Each row is a sequence. The step is one: bad logits of any row keep all where they are. */
-BS_KERNEL(close_rows, "in buffer<i32>, in buffer<i32>, in buffer<i32>, out buffer<i32>, "
+BS_KERNEL(finish_rows, "in buffer<i32>, in buffer<i32>, in buffer<i32>, out buffer<i32>, "
                       "out buffer<i32>, out buffer<i32>, out buffer<i32>, out buffer<i32>, "
                       "i32, i32, i32")
 {

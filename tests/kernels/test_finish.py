@@ -1,4 +1,4 @@
-"""close: a step ends with tokens that were drawn as it does with the arg-max of the same logits."""
+"""finish: a step ends with tokens that were drawn as it does with the arg-max of the same logits."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_drawn_tokens_end_a_step_as_the_largest_do(
     if bad:
         logits[-1, 2], drawn[-1] = np.nan, -1
     form = "" if rows == 1 else "_rows"
-    closed = ends(library, f"close{form}", rows, {"drawn": drawn}, position)
+    closed = ends(library, f"finish{form}", rows, {"drawn": drawn}, position)
     largest = ends(library, f"argmax{form}", rows, {"logits": logits, "vocab": 50}, position)
     assert closed.keys() == largest.keys()
     for name, value in closed.items():
