@@ -1,0 +1,133 @@
+"""`bedstone serve`: who is let in, what is told, how it ends."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.cli.environment import api_key
+from bedstone.cli.serve_options import Reasoning, ToolParser
+from bedstone.cli.serving import Manners, is_local, make_settings, read_keys, require_private
+from bedstone.errors import CallerError
+from bedstone.serve.http.settings import opens
+from command_line import bedstone
+from succ import write_succ
+
+PIECES = ["A", *"bcdefghijklmno"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    return write_succ(tmp_path_factory.mktemp("succ") / "Model-0.5B", PIECES, eos=[15])
+
+
+def manners(**given):
+    usual = {"name": None, "host": "127.0.0.1", "timeout": 60.0, "body_bytes": 1 << 20}
+    return Manners(
+        **{**usual, "tool_parser": ToolParser.auto, "reasoning": Reasoning.auto, **given}
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True),
+        ("10.1.2.3", False), ("::", False), ("192.168.1.2", False), ("example.org", False),
+    ],
+)  # fmt: skip
+def test_a_public_address_needs_a_key(host, local):
+    assert is_local(host) == local
+    require_private(host, ("a long key",), told=False)
+    require_private(host, (), told=True)
+    if local:
+        require_private(host, (), told=False)
+        return
+    with pytest.raises(CallerError, match="--without-key"):
+        require_private(host, (), told=False)
+
+
+def test_keys_come_from_a_file_and_the_environment(tmp_path, monkeypatch):
+    monkeypatch.delenv("BEDSTONE_API_KEY", raising=False)
+    assert read_keys(None) == ()
+    path = tmp_path / "keys"
+    path.write_text("first key\n\n  second key \n")
+    assert read_keys(path) == ("first key", "second key")
+    monkeypatch.setenv("BEDSTONE_API_KEY", "a third key")
+    assert api_key() == "a third key"
+    assert read_keys(path) == ("a third key", "first key", "second key")
+    for text, complaint in ((b"\n", "holds no key"), (b"short", "shorter"), (b"\xff" * 9, "text")):
+        path.write_bytes(text)
+        with pytest.raises(CallerError, match=complaint):
+            read_keys(path)
+
+
+def test_settings_are_what_the_model_and_the_command_line_say(checkpoint, tmp_path):
+    opened = open_checkpoint(str(checkpoint))
+    settings = make_settings(opened, tmp_path, manners(), ())
+    assert (settings.model, settings.tools, settings.reasoning) == ("Model-0.5B", None, False)
+    assert settings.hosts >= {"127.0.0.1", "localhost", "[::1]"}
+    keyed = make_settings(opened, tmp_path, manners(name="m"), ("a long key",))
+    assert (keyed.model, keyed.hosts) == ("m", None)
+    assert opens(keyed.keys, "a long key")
+    told = manners(tool_parser=ToolParser.llama3, reasoning=Reasoning.on, host="::")
+    forced = make_settings(opened, tmp_path, told, ())
+    assert (forced.tools, forced.reasoning, forced.hosts) == ("llama3", True, None)
+    opened.close()
+
+
+def test_what_cannot_be_is_refused_before_anything_is_compiled(checkpoint, monkeypatch):
+    monkeypatch.delenv("BEDSTONE_API_KEY", raising=False)
+    ended = bedstone("serve", checkpoint, "--host", "::")
+    assert ended.code == 2
+    assert "there is no key" in ended.err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = bedstone("serve", checkpoint, "--port", port)
+    assert ended.code == 2
+    assert ended.err == f"bedstone: `127.0.0.1` port {port}: Address already in use\n"
+
+
+@contextmanager
+def running(*arguments, **environ):
+    """A server in a process of its own, and where it answers."""
+    code = "from bedstone.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "serve", *map(str, arguments), "--port", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ},
+    )
+    try:
+        line = process.stderr.readline()
+        assert " is served at http://127.0.0.1:" in line, line + process.stderr.read()
+        yield process, line.partition(" at ")[2].partition(": ")[0]
+    finally:
+        process.kill()
+        process.stderr.close()
+        process.wait()
+
+
+@pytest.mark.slow
+def test_it_serves_until_told_to_stop(checkpoint, tmp_path):
+    options = (checkpoint, "--numerics", "precise", "--sequences", 2, "--name", "m")
+    place = {"BEDSTONE_CACHE": str(tmp_path / "cache"), "BEDSTONE_API_KEY": "a long key"}
+    with running(*options, **place) as (process, url):
+        headers = {"authorization": "Bearer a long key"}
+        with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+            body = {"prompt": [0], "temperature": 0}
+            answer = client.post("/v1/completions", json=body)
+            assert answer.json()["choices"][0]["text"] == "bcdefghijklmno"
+            assert client.get("/v1/models").json()["data"][0]["id"] == "m"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+            assert process.stderr.read() == ""
+    [package] = (tmp_path / "cache" / "packages").iterdir()
+    ended = bedstone("serve", package, "--sequences", 3)
+    assert ended.code == 2
+    assert "compile it with `--sequences 3`" in ended.err
