@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from bedstone.library.catalog import cpu_kernels
-from bedstone.library.kernel import Extent, Kernel, Shared
+from bedstone.library.kernel import PARTS, Dim, Extent, Kernel, Param, Shared, Stage
 from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StateParam
 from bedstone.target.cpu import runnable
 from bedstone.target.features import read_features
@@ -69,10 +69,10 @@ class Library:
         unit = read_sources(read_sets()[self.hardware]).unit(kernel.source, kernel.defines)
         return replace(unit, flags=(*unit.flags, *self.flags))
 
-    def abi(self, kernel: Kernel) -> str:
+    def abi(self, kernel: Kernel, stage: Stage) -> str:
         self.load(frozenset({kernel.module}))
         text = ctypes.c_char * 2048
-        return text.in_dll(self.loaded[kernel.module], f"bs_abi_{kernel.entry}").value.decode()
+        return text.in_dll(self.loaded[kernel.module], f"bs_abi_{stage.entry}").value.decode()
 
     def call(self, entry: str, **args: np.ndarray | float) -> None:
         """Run every grid block, last first; each has its own poisoned scratch.
@@ -83,23 +83,32 @@ class Library:
         assert kernel is not None, entry
         assert {p.name for p in kernel.params} == args.keys(), (entry, args.keys())
         self.load(frozenset({kernel.module}))
-        function = self.loaded[kernel.module][entry]
-        packed, guards = pack(kernel, args)
-        grid = tuple(extent(e, args) for e in kernel.grid)
+        guards = guards_of(kernel, args)
+        if kernel.parts:
+            parts = poison(tuple(dim(d, args) for d in kernel.parts), np.float32)
+            guards[PARTS] = (parts, *guarded(parts))
+        for stage in kernel.launches:
+            self.launch(kernel, stage, pack(stage.params, args, guards), args)
+        for array, inner, memory in guards.values():
+            assert (memory[:GUARD] == 0xA5).all(), f"{entry} wrote before a buffer"
+            assert (memory[-GUARD:] == 0xA5).all(), f"{entry} wrote behind a buffer"
+            array[...] = inner
+
+    def launch(
+        self, kernel: Kernel, stage: Stage, packed: ctypes.Array, args: Mapping[str, object]
+    ) -> None:
+        function = self.loaded[kernel.module][stage.entry]
+        grid = tuple(extent(e, args) for e in stage.grid)
         blocks = list(product(*(range(n) for n in grid)))
         for block in reversed(blocks):
-            scratch, start = poisoned_scratch(shared_bytes(kernel.shared, args))
+            scratch, start = poisoned_scratch(shared_bytes(stage.shared, args))
             function(
                 packed,
                 ctypes.byref(Dim3(*block)),
                 ctypes.byref(Dim3(*grid)),
                 ctypes.c_void_p(start),
             )
-            assert (scratch[-GUARD:] == 0xA5).all(), f"{entry} wrote behind its scratch"
-        for array, inner, memory in guards:
-            assert (memory[:GUARD] == 0xA5).all(), f"{entry} wrote before a buffer"
-            assert (memory[-GUARD:] == 0xA5).all(), f"{entry} wrote behind a buffer"
-            array[...] = inner
+            assert (scratch[-GUARD:] == 0xA5).all(), f"{stage.entry} wrote behind its scratch"
 
 
 def poisoned_scratch(size: int) -> tuple[np.ndarray, int]:
@@ -118,14 +127,20 @@ def shared_bytes(shared: Shared | None, args: Mapping[str, object]) -> int:
     return 0 if shared is None else shared.bytes + sum(int(args[n]) * per for n, per in shared.per)
 
 
-def pack(kernel: Kernel, args: Mapping[str, np.ndarray | float]) -> tuple[ctypes.Array, list]:
-    words = np.zeros(len(kernel.params), np.uint64)
-    guards = []
-    for i, param in enumerate(kernel.params):
+def dim(d: Dim, args: Mapping[str, object]) -> int:
+    return -(-int(np.prod([args[name] for name in d.params])) // d.per) + d.more
+
+
+Guarded = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def guards_of(kernel: Kernel, args: Mapping[str, np.ndarray | float]) -> dict[str, Guarded]:
+    """Each array by its parameter: itself, as a kernel gets it, and the memory around that."""
+    guards: dict[str, Guarded] = {}
+    for param in kernel.params:
         value = args[param.name]
         match param.type:
-            case ScalarParam(kind):
-                words[i : i + 1].view(np.uint8)[:4] = np.array([value], DTYPES[kind]).view(np.uint8)
+            case ScalarParam(_):
                 continue
             case BufferParam(_, dtype):
                 assert isinstance(value, np.ndarray), param
@@ -135,12 +150,24 @@ def pack(kernel: Kernel, args: Mapping[str, np.ndarray | float]) -> tuple[ctypes
                 assert value.nbytes == size, (kernel.entry, param.name)
             case StateParam(_):
                 assert isinstance(value, np.ndarray), param
-        shared = next((inner for array, inner, _ in guards if array is value), None)
-        if shared is None:
-            shared, memory = guarded(value)
-            guards.append((value, shared, memory))
-        words[i] = shared.ctypes.data
-    return (ctypes.c_uint64 * len(words))(*words.tolist()), guards
+        shared = next((known for known in guards.values() if known[0] is value), None)
+        guards[param.name] = shared or (value, *guarded(value))
+    return guards
+
+
+def pack(
+    params: tuple[Param, ...],
+    args: Mapping[str, np.ndarray | float],
+    guards: Mapping[str, Guarded],
+) -> ctypes.Array:
+    words = np.zeros(len(params), np.uint64)
+    for i, param in enumerate(params):
+        if isinstance(param.type, ScalarParam):
+            kind, value = DTYPES[param.type.type], args[param.name]
+            words[i : i + 1].view(np.uint8)[:4] = np.array([value], kind).view(np.uint8)
+        else:
+            words[i] = guards[param.name][1].ctypes.data
+    return (ctypes.c_uint64 * len(words))(*words.tolist())
 
 
 @dataclass(frozen=True)

@@ -80,6 +80,9 @@ CASES = {
     "a window past a tile": Case(2, 1, 16, 16, (200, 201), window=100),
     "a cap": Case(4, 2, 16, 16, (30, 31), softcap=2.0),
     "a batch": Case(4, 2, 16, 16, (3, 77, 0, 130, 64, 63), stride=1),
+    "rows of several blocks": Case(6, 2, 32, 64, tuple(range(100, 175))),
+    "rows past a piece": Case(4, 1, 64, 64, tuple(range(120, 140)), window=90),
+    "windows that do not meet": Case(2, 2, 16, 16, (5, 400, 401), window=4),
     "large heads": Case(4, 2, 576, 512, (9, 10, 11, 12), scale=0.04),
 }
 
@@ -115,6 +118,48 @@ def test_the_quantized_forms_are_quantize_of_the_plain_one(library: Library, cas
     for part in apart:
         np.testing.assert_array_equal(q[part], apart[part])
         np.testing.assert_array_equal(fq[part], apart[part])
+
+
+PIECES = {
+    "one piece": Case(9, 3, 64, 64, (100,)),
+    "few pieces": Case(9, 3, 64, 64, (300,)),
+    "the last position of a piece": Case(4, 2, 64, 64, (255,), page=32),
+    "the first of a piece": Case(4, 2, 64, 64, (256,), page=32),
+    "more pieces than blocks": Case(2, 1, 16, 16, (32 * 128 + 40 * 128 + 7,), page=32),
+    "a window": Case(4, 2, 32, 32, (700,), window=300, page=7),
+    "a window in one piece": Case(4, 2, 32, 32, (700,), window=20),
+    "a cap": Case(4, 2, 32, 16, (1500,), softcap=3.0),
+    "odd widths": Case(6, 2, 20, 36, (777,), page=5),
+    "many heads to a group": Case(40, 2, 32, 16, (400,)),
+    "more heads than fit at once": Case(130, 1, 64, 256, (200,)),
+    "a batch": Case(6, 3, 32, 32, (3, 1277, 0, 130, 128, 127, 640), stride=1, page=32),
+}
+
+
+@pytest.mark.parametrize("case", PIECES.values(), ids=PIECES)
+def test_pieces_apart_are_pieces_one_after_another(library: Library, case: Case) -> None:
+    p = problem(case)
+    whole = run(library, p.args)
+    np.testing.assert_allclose(whole, p.expected, rtol=1e-5, atol=2e-6)
+    y = poison(whole.shape, np.float32)
+    library.call("attention_pieces", **p.args, y=y)
+    np.testing.assert_array_equal(y, whole)
+    if case.heads // case.groups * case.dv % 32 == 0:
+        rows, width = len(y), y[0].size
+        q, apart = (quantized_outputs(rows, width) for _ in range(2))
+        library.call("attention_q_pieces", **p.args, **q)
+        library.call("quantize", x=y.reshape(rows, width), **apart, rows=rows, width=width)
+        for part in apart:
+            np.testing.assert_array_equal(q[part], apart[part])
+
+
+def test_a_batch_in_pieces_has_rows_without_a_position(library: Library) -> None:
+    p = problem(Case(4, 2, 16, 16, (300, 5, 200), stride=1))
+    args = p.args | {"position": np.array([300, -1, 200], np.int32)}
+    y = poison(p.expected.shape, np.float32)
+    library.call("attention_pieces", **args, y=y)
+    np.testing.assert_allclose(y[[0, 2]], p.expected[[0, 2]], rtol=1e-5, atol=2e-6)
+    np.testing.assert_array_equal(y[1], 0)
 
 
 def test_a_row_without_a_position_is_zero(library: Library) -> None:

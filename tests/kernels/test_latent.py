@@ -29,6 +29,9 @@ def test_a_gate_multiplies_the_result(library: Library, case: Case) -> None:
     y = poison(plain.shape, np.float32)
     library.call("attention_gate", **p.args, **gate.args("gate"), y=y)
     np.testing.assert_array_equal(y, expected)
+    if case.stride:
+        library.call("attention_gate_pieces", **p.args, **gate.args("gate"), y=y)
+        np.testing.assert_array_equal(y, expected)
     if case.heads // case.groups * case.dv % 32 == 0:
         assert_forms(library, "attention_gate", {**p.args, **gate.args("gate")}, expected)
 
@@ -36,7 +39,8 @@ def test_a_gate_multiplies_the_result(library: Library, case: Case) -> None:
 LATENT = [
     Case(4, 1, 40, 32, tuple(range(120, 133))),
     Case(16, 1, 576, 512, (9, 70), scale=0.04),
-    Case(2, 1, 14, 10, (3, 77, 0), stride=1, page=5),
+    Case(2, 1, 16, 10, (3, 77, 0), stride=1, page=5),
+    Case(3, 1, 36, 18, (300,), page=5),
 ]
 
 
@@ -62,6 +66,14 @@ def test_values_in_keys_and_queries_in_two_change_no_bit(library: Library, case:
     made = poison(plain.shape, np.float32)
     library.call("attention_in_split", **args, **split, y=made)
     np.testing.assert_array_equal(made, plain)
+    if len(plain) == 1 or case.stride:
+        for entry, queries in (
+            ("attention_in_pieces", {"q": q}),
+            ("attention_in_split_pieces", split),
+        ):
+            made = poison(plain.shape, np.float32)
+            library.call(entry, **args, **queries, y=made)
+            np.testing.assert_array_equal(made, plain)
     if case.heads * case.dv % 32 == 0:
         assert_forms(library, "attention_in", {**args, "q": q}, plain)
         assert_forms(library, "attention_in_split", args | split, plain)

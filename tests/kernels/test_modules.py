@@ -21,9 +21,10 @@ def test_every_entry_states_the_catalogs_parameter_types(libraries: dict[str, Li
     unoptimized = Library(generic.hardware, generic.compiler, generic.cache, {}, ("-O0",))
     unoptimized.load(MODULES)
     for kernel in cpu_kernels().kernels.values():
-        assert unoptimized.abi(kernel) == kernel.abi
-        function = unoptimized.loaded[kernel.module][kernel.entry]
-        assert ctypes.cast(function, ctypes.c_void_p).value
+        for stage in kernel.launches:
+            assert unoptimized.abi(kernel, stage) == stage.abi
+            function = unoptimized.loaded[kernel.module][stage.entry]
+            assert ctypes.cast(function, ctypes.c_void_p).value
 
 
 @pytest.mark.slow

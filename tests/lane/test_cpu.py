@@ -1,5 +1,7 @@
 """What the CPU's kernels have no room for is said, not run."""
 
+from dataclasses import replace
+
 import pytest
 
 from bedstone.graph.step import AtParam
@@ -14,6 +16,7 @@ from bedstone.lane.launch import (
     Read,
     Route,
     Routing,
+    Split,
     Stack,
     ToBuf,
     ToRows,
@@ -52,7 +55,10 @@ def test_more_experts_than_are_held_at_once(at):
 
 def test_keys_too_wide_for_the_scratch():
     assert SHIM.lacks(attention(576, 512)) is None
-    assert SHIM.lacks(attention(900, 512)) == "keys 900 and values 512 wide do not fit its scratch"
+    assert SHIM.lacks(attention(900, 512)) is None
+    assert SHIM.lacks(attention(1500, 512)) == (
+        "keys 1500 and values 512 wide do not fit its scratch"
+    )
 
 
 def test_rows_go_where_a_kernel_puts_them():
@@ -60,3 +66,10 @@ def test_rows_go_where_a_kernel_puts_them():
     assert SHIM.lacks(ExpertSum(X, IDS, Read("w"), Stack("w", "f32", 4, 8, 8), 1, 2, placed)) == (
         "no kernel `xdown_f32_rows`"
     )
+
+
+def test_queries_are_cut_between_fours():
+    tail = Split(12, Read("qt"))
+    assert SHIM.lacks(replace(attention(32, 16), v=None, split=tail)) is None
+    odd = replace(attention(32, 16), v=None, split=replace(tail, own=10))
+    assert SHIM.lacks(odd) == "the first 10 values of a query are no fours"

@@ -10,7 +10,7 @@ from bedstone.build.lane import lane_of
 from bedstone.errors import KernelError
 from bedstone.lane.lookups import lookups
 from bedstone.lane.schedule import Numerics
-from bedstone.library.kernel import Kernel, KernelSet
+from bedstone.library.kernel import Kernel, KernelSet, Stage
 from bedstone.spec.manifest import KernelLaunch, Manifest
 from bedstone.spec.param import param_bytes
 from bedstone.target.audit import Built, Finding, Wanted, audit, failures
@@ -100,22 +100,34 @@ def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:
         for launch in op.impl.launches
         if isinstance(launch, KernelLaunch)
     }
-    functions = {(kernel.module, kernel.entry): kernel for kernel in kernels.kernels.values()}
+    functions = {
+        (kernel.module, stage.entry): (kernel, stage)
+        for kernel in kernels.kernels.values()
+        for stage in kernel.launches
+    }
     for (module, entry), op in launches.items():
-        yield _wanted(entry, op, None, functions.get((module, entry)))
+        kernel, stage = functions.get((module, entry), (None, None))
+        yield _wanted(entry, op, None, kernel, stage)
 
 
-def _wanted(entry: str, asker: str, without: str | None, kernel: Kernel | None) -> Wanted:
+def _wanted(
+    entry: str,
+    asker: str,
+    without: str | None,
+    kernel: Kernel | None,
+    stage: Stage | None = None,
+) -> Wanted:
     if kernel is None:
         return Wanted(entry, asker, without, None, None)
-    return Wanted(kernel.entry, asker, without, kernel.module, _stated(kernel))
+    launched = stage or kernel.launches[0]
+    return Wanted(launched.entry, asker, without, kernel.module, _stated(kernel, launched))
 
 
-def _stated(kernel: Kernel) -> str:
+def _stated(kernel: Kernel, stage: Stage) -> str:
     """What a module should state of a kernel's parameters: types in C, in CUDA their bytes."""
     if kernel.source.endswith(".c"):
-        return kernel.abi
-    return spelled_sizes(param_bytes(param.type) for param in kernel.params)
+        return stage.abi
+    return spelled_sizes(param_bytes(param.type) for param in stage.params)
 
 
 def _compile(

@@ -19,7 +19,17 @@ from bedstone.build.operand import (
 )
 from bedstone.errors import CallerError
 from bedstone.lane.launch import Rows, Upto
-from bedstone.library.kernel import BOX_VALUES, MAPS, Extent, Kernel, Param, Shared
+from bedstone.library.kernel import (
+    BOX_VALUES,
+    MAPS,
+    PARTS,
+    Dim,
+    Extent,
+    Kernel,
+    Param,
+    Shared,
+    Stage,
+)
 from bedstone.spec.manifest import (
     F32,
     I32,
@@ -41,6 +51,8 @@ from bedstone.spec.manifest import (
     ParamArg,
     ParamType,
     ScalarParam,
+    Scratch,
+    ScratchArg,
     StateParam,
     TensorMap,
     VarArg,
@@ -115,37 +127,12 @@ class OpTable:
 
         Raises `CallerError`: the kernel has a parameter that `operands` does not give.
         """
-        interface: list[ParamType] = []
-        launch_args: list[LaunchArg] = []
-        args: list[Arg] = []
         numbers = numbers_of(kernel, operands, sizes)
-        at: dict[str, int] = {}
-        for param in kernel.params:
-            if param.name == MAPS:
-                launch_args.append(_maps(kernel, at, numbers))
-                continue
-            bound = _bind(_given(kernel, param, operands), param.type, sizes, place)
-            if isinstance(bound, I32 | F32 | Pack):
-                launch_args.append(bound)
-            else:
-                at[param.name] = len(interface)
-                launch_args.append(ParamArg(len(interface)))
-                interface.append(param.type)
-                args.append(bound)
-        launch = KernelLaunch(
-            module=kernel.module,
-            entry=kernel.entry,
-            block=kernel.block,
-            grid=_grid(kernel.grid, numbers),
-            params=tuple(param.type for param in kernel.params),
-            shared_mem=None if kernel.shared is None else _shared(kernel.shared, numbers),
-            cluster=kernel.cluster,
-            pdl=kernel.pdl,
-            args=tuple(launch_args),
-        )
-        op = Op(tuple(interface), Impl((launch,)))
+        interface = _Interface(kernel, operands, sizes, place)
+        launches = tuple(interface.launch(stage, numbers) for stage in kernel.launches)
+        op = Op(tuple(interface.params), Impl(launches, _scratch(kernel, operands, sizes)))
         self.modules.setdefault(kernel.module, kernel)
-        return Call(self._name(kernel.entry, numbers, op), tuple(args))
+        return Call(self._name(kernel.entry, numbers, op), tuple(interface.args))
 
     def _name(self, entry: str, numbers: dict[str, Expr], op: Op) -> str:
         """`entry(rows=1,k=576,n=1536)`, told apart by a number where other literals differ."""
@@ -156,6 +143,67 @@ class OpTable:
             again += 1
             name = f"{base}#{again}"
         return name
+
+
+@dataclass(slots=True)
+class _Interface:
+    """The parameters of an op, and the arguments of a call, as its launches ask for them."""
+
+    kernel: Kernel
+    operands: Operands
+    sizes: Sizes
+    place: Place
+    params: list[ParamType] = field(default_factory=list)
+    args: list[Arg] = field(default_factory=list)
+    at: dict[str, int] = field(default_factory=dict)
+
+    def launch(self, stage: Stage, numbers: dict[str, Expr]) -> KernelLaunch:
+        """A launch of the op."""
+        kernel = self.kernel
+        return KernelLaunch(
+            module=kernel.module,
+            entry=stage.entry,
+            block=kernel.block,
+            grid=_grid(stage.grid, numbers),
+            params=tuple(param.type for param in stage.params),
+            shared_mem=None if stage.shared is None else _shared(stage.shared, numbers),
+            cluster=kernel.cluster,
+            pdl=kernel.pdl,
+            args=tuple(self._argument(param, numbers) for param in stage.params),
+        )
+
+    def _argument(self, param: Param, numbers: dict[str, Expr]) -> LaunchArg:
+        if param.name == MAPS:
+            return _maps(self.kernel, self.at, numbers)
+        if param.name == PARTS:
+            return ScratchArg(PARTS)
+        if param.name not in self.at:
+            given = _given(self.kernel, param, self.operands)
+            bound = _bind(given, param.type, self.sizes, self.place)
+            if isinstance(bound, I32 | F32 | Pack):
+                return bound
+            self.at[param.name] = len(self.params)
+            self.params.append(param.type)
+            self.args.append(bound)
+        return ParamArg(self.at[param.name])
+
+
+def _scratch(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Scratch]:
+    """What stages leave for each other, with every number at its most."""
+    if not kernel.parts:
+        return {}
+    most = numbers_of(kernel, operands, sizes.largest)
+    return {PARTS: Scratch("f32", tuple(_dim(dim, most) for dim in kernel.parts))}
+
+
+def _dim(dim: Dim, most: Mapping[str, Expr]) -> int:
+    product = 1
+    for name in dim.params:
+        size = most[name]
+        if not isinstance(size, int):
+            raise CallerError(f"`{name}` is `{size}` at its most, expected a number")
+        product *= size
+    return -(-product // dim.per) + dim.more
 
 
 _SIZE_NAMES = frozenset(

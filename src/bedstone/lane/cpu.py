@@ -21,8 +21,11 @@ from bedstone.library.catalog import KernelSet
 MOST_EXPERTS = 1024
 """The experts whose scores, or rows, a kernel holds at once."""
 
-MOST_WIDTHS = 57856
-"""What 64 keys and one query's scores and result may take of an attention's scratch: values."""
+MOST_WIDTHS = 48000
+"""What 32 keys and one query's values and results may take of an attention's scratch: values."""
+
+FOURS = 4
+"""A score is four sums, of every fourth product each: no query is cut between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +58,20 @@ def _unfit(launch: Launch) -> str | None:
     if isinstance(launch, Attention | FlatAttention):
         if launch.splits > 1:
             return f"the span is attended whole, not in {launch.splits} pieces"
-        if 64 * launch.dk + 64 + launch.dv > MOST_WIDTHS:
+        if 33 * (launch.dk + 32) + 2 * launch.dv > MOST_WIDTHS:
             return f"keys {launch.dk} and values {launch.dv} wide do not fit its scratch"
+        if _own(launch) % FOURS:
+            return f"the first {_own(launch)} values of a query are no fours"
     if any(place.quant for place in places_of(launch)):
         cut = next((owned for owned in _owned(launch) if owned % QBLOCK), None)
         return None if cut is None else f"{cut} values are no whole blocks of {QBLOCK}"
     return None
+
+
+def _own(launch: Attention | FlatAttention) -> int:
+    """The values of a query that lie apart from its others; 0 where none do."""
+    part = launch.split if isinstance(launch, Attention) else launch.tail
+    return 0 if part is None else part.own
 
 
 def experts_of(launch: Launch) -> int:

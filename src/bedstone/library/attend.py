@@ -1,9 +1,10 @@
 """Rows of the catalog: attention over a paged table, or over keys and values made of its rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from bedstone.library.coding import Coding
-from bedstone.library.kernel import Extent
+from bedstone.library.kernel import PARTS, CacheType, Dim, Extent, Kernel, Param, Stage
 from bedstone.library.params import (
     SCRATCH,
     Params,
@@ -11,16 +12,23 @@ from bedstone.library.params import (
     floats,
     inputs,
     ints,
+    outputs,
     states,
     window,
     write_forms,
 )
 
-ROW_TILE = 4
+ROW_TILE = 32
 """Rows one block of an attention owns."""
 
-FLAT_ROWS = 16
-"""The same where keys and values lie in buffers: there each head has its own."""
+PIECE = 128
+"""Positions that share a maximum, and that one block at least attends."""
+
+PIECES = "_pieces"
+"""Ends the name of an attention whose positions are cut into pieces."""
+
+_BLOCKS = 32
+"""Of a row, to which its pieces are dealt."""
 
 GATHERED_ROWS = 16
 """Rows one block copies out of a table."""
@@ -51,8 +59,7 @@ def attention_rows(coding: Coding) -> Iterator[Row]:
         ),
     }
     for family, (read, sizes) in families.items():
-        tile = FLAT_ROWS if family.startswith("_flat") else ROW_TILE
-        grid = (Extent("rows", tile), Extent("groups"))
+        grid = (Extent("rows", ROW_TILE), Extent("groups"))
         for out, y in write_forms(coding):
             yield f"attention{family}{out}", "attention.c", read + y + sizes, grid, SCRATCH
 
@@ -69,3 +76,61 @@ def gather_rows(coding: Coding) -> Iterator[Row]:
             (Extent("rows", GATHERED_ROWS),),
             None,
         )
+
+
+def in_pieces(kernel: Kernel) -> Kernel | None:
+    """A paged attention as two launches: pieces of each row's positions, and their sum.
+
+    None of any other kernel.
+    """
+    stem = kernel.entry.removesuffix("_fq").removesuffix("_q")
+    if stem not in _IN_PIECES:
+        return None
+    given = {param.name: param for param in kernel.params}
+    attended, joined = _IN_PIECES[stem]
+    form = kernel.entry.removeprefix(stem)
+    made = [p for p in kernel.params if p.name.startswith("y")]
+    left, found = outputs(PARTS), inputs(PARTS)
+    gates = [p for name, p in given.items() if name.startswith("gate_")]
+    sizes = [p for name, p in given.items() if name in _SCALARS]
+    read = [p for name, p in given.items() if name in _READ]
+    gate = [given["gate"]] if gates else []
+    stages = (
+        Stage(attended, (*read, *left, *sizes), _PIECES_GRID, SCRATCH),
+        Stage(
+            joined + form,
+            (given["position"], *found, *gate, *made, *_named(given, _JOINED), *gates),
+            _JOIN_GRID,
+            SCRATCH,
+        ),
+    )
+    return replace(kernel, entry=kernel.entry + PIECES, stages=stages, parts=_PARTS)
+
+
+def _named(given: Mapping[str, Param], names: str) -> Iterator[Param]:
+    return (given[name] for name in names.split())
+
+
+def suits_pieces(sizes: Mapping[str, int], _: CacheType) -> bool:
+    """Rows of one position each, where there is more than one piece."""
+    alone = sizes["rows"] == 1 or sizes["stride"] == 1
+    return alone and sizes["page"] * sizes["pages_width"] > PIECE
+
+
+_IN_PIECES = {
+    "attention": ("attention_pieces", "attention_join"),
+    "attention_gate": ("attention_pieces", "attention_join_gate"),
+    "attention_in": ("attention_in_pieces", "attention_join"),
+    "attention_in_split": ("attention_in_split_pieces", "attention_join"),
+}
+"""The entries of both launches, but for the form of the result."""
+
+_READ = frozenset(["q", "qt", "k", "v", "position", "pages"])
+_SCALARS = frozenset(
+    param.name for param in _SIZES + _PAGED + ints("stride") + _SCORES + ints("own")
+)
+_JOINED = "heads groups dv page pages_width window"
+_PIECES_GRID = (Extent("rows"), Extent(times=_BLOCKS), Extent())
+_JOIN_GRID = (Extent("rows"), Extent("groups"), Extent())
+_PARTS = (Dim(("rows",)), Dim(("page", "pages_width"), PIECE), Dim(("heads",)), Dim(("dv",), 1, 2))
+"""Of each piece the values, the maximum and the sum of every head."""

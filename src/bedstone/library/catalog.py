@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from functools import cache
 from types import MappingProxyType
 
-from bedstone.library.attend import attention_rows, gather_rows
+from bedstone.library.attend import (
+    attention_rows,
+    gather_rows,
+    in_pieces,
+    suits_pieces,
+)
 from bedstone.library.coding import INT8, Coding
 from bedstone.library.dense import elementwise_rows, moved_rows, norm_rows, rope_rows
 from bedstone.library.kernel import Kernel, KernelSet
@@ -42,7 +47,11 @@ def every_kernel(coding: Coding) -> Iterator[Kernel]:
 @cache
 def cpu_kernels() -> KernelSet:
     """The kernels of every CPU hardware set: the sets differ in code, never in contract."""
-    return KernelSet("cpu", MappingProxyType({k.entry: k for k in every_kernel(INT8)}))
+    found = {kernel.entry: kernel for kernel in every_kernel(INT8)}
+    cut = {entry: made for entry, kernel in found.items() if (made := in_pieces(kernel))}
+    variants = {entry: ((made.entry, suits_pieces),) for entry, made in cut.items()}
+    every = found | {made.entry: made for made in cut.values()}
+    return KernelSet("cpu", MappingProxyType(every), variants=MappingProxyType(variants))
 
 
 __all__ = ["Kernel", "KernelSet", "cpu_kernels", "every_kernel"]

@@ -46,6 +46,9 @@ MAPS = "maps"
 """The parameter behind an entry's own that holds the tensor maps of its boxes, 128 bytes each."""
 
 
+PARTS = "parts"
+"""The parameter of stages that holds what one of them leaves for the next: f32 values."""
+
 BOX_VALUES = 64
 """Values of k of a box: 128 bytes, the most that a swizzle spans."""
 
@@ -83,6 +86,30 @@ class Geometry:
     rounds: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Dim:
+    """One extent of PARTS: the product of parameters over `per`, rounded up, and `more`."""
+
+    params: tuple[str, ...]
+    per: int = 1
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One launch of a kernel: an entry, its parameters in its own order, and its geometry."""
+
+    entry: str
+    params: tuple[Param, ...]
+    grid: tuple[Extent, Extent, Extent]
+    shared: Shared | None = None
+
+    @property
+    def abi(self) -> str:
+        """The parameter types as the compiled entry exports them."""
+        return ", ".join(str(param.type) for param in self.params)
+
+
 Suits = Callable[[Mapping[str, int], CacheType], bool]
 """Whether a kernel is the one for a launch of these sizes, each the most it can be."""
 
@@ -104,7 +131,9 @@ class Kernel:
     """One entry of a module.
 
     `module` labels the file it is compiled into, from `source` with `defines`; kernels of one
-    module share both. One with `pdl` waits by itself for the launch before it.
+    module share both. One with `pdl` waits by itself for the launch before it. One in `stages` is
+    several launches of entries of its module: they take its parameters by name, and PARTS of the
+    extents `parts`.
     """
 
     entry: str
@@ -118,11 +147,18 @@ class Kernel:
     cluster: tuple[int, int, int] | None = None
     pdl: bool = False
     boxes: tuple[Boxes, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    parts: tuple[Dim, ...] = ()
 
     @property
     def abi(self) -> str:
         """The parameter types as the compiled entry exports them."""
         return ", ".join(str(param.type) for param in self.params)
+
+    @property
+    def launches(self) -> tuple[Stage, ...]:
+        """The launches it takes, in order."""
+        return self.stages or (Stage(self.entry, self.params, self.grid, self.shared),)
 
 
 @dataclass(frozen=True, slots=True)

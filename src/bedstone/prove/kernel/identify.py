@@ -1,10 +1,10 @@
 """Which kernel of the library an op launches, and what its parameters are called. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bedstone.errors import DefinitionError
-from bedstone.library.kernel import MAPS, Kernel, KernelSet
+from bedstone.library.kernel import MAPS, Kernel, KernelSet, Param
 from bedstone.spec.expr import evaluate, reads
 from bedstone.spec.manifest import (
     F32,
@@ -60,35 +60,36 @@ class Known:
 def identify(manifest: Manifest, name: str, sets: Iterable[KernelSet]) -> Known:
     """The library's kernel behind an op.
 
-    Raises `DefinitionError`: the op is no one launch of such a kernel, or no call uses it.
+    Raises `DefinitionError`: the op's launches are none of such a kernel, or no call uses it.
     """
     op = manifest.ops[name]
-    if len(op.impl.launches) != 1 or not isinstance(op.impl.launches[0], KernelLaunch):
-        raise DefinitionError(
-            f"op `{name}` is no single launch of a kernel: nobody says what it is"
-        )
-    launch = op.impl.launches[0]
-    found = next(_matching(op, launch, sets), None)
+    launches = [each for each in op.impl.launches if isinstance(each, KernelLaunch)]
+    if len(launches) != len(op.impl.launches):
+        raise DefinitionError(f"op `{name}` launches what is no kernel: nobody says what it is")
+    found = next(_matching(op, launches, sets), None)
     if found is None:
+        told = ", ".join(f"`{each.entry}` of module `{each.module}`" for each in launches)
         raise DefinitionError(
-            f"op `{name}`: the library has no kernel `{launch.entry}` of module `{launch.module}` "
-            f"with its parameters, so nobody says what it computes"
+            f"op `{name}`: the library has no kernel {told} with its parameters, so nobody says "
+            f"what it computes"
         )
     entry, kernel = found
     call = next(_calls(manifest, name), None)
     if call is None:
         raise DefinitionError(f"op `{name}` is called by no program")
-    return _bound(name, op, launch, kernel, entry, call)
+    return _bound(name, op, kernel, entry, call)
 
 
 def _matching(
-    op: Op, launch: KernelLaunch, sets: Iterable[KernelSet]
+    op: Op, launches: Sequence[KernelLaunch], sets: Iterable[KernelSet]
 ) -> Iterator[tuple[str, Kernel]]:
-    params = launch_params(op, launch)
+    wanted = [(each.module, each.entry, launch_params(op, each)) for each in launches]
     for held in sets:
         for entry, kernel in held.kernels.items():
-            alike = (kernel.entry, kernel.module) == (launch.entry, launch.module)
-            if alike and tuple(param.type for param in kernel.params) == params:
+            if any(kernel.module == module for module, _, _ in wanted) and wanted == [
+                (kernel.module, stage.entry, tuple(param.type for param in stage.params))
+                for stage in kernel.launches
+            ]:
                 yield entry, kernel
 
 
@@ -96,13 +97,11 @@ def _calls(manifest: Manifest, name: str) -> Iterator[Call]:
     return (c for program in manifest.programs.values() for c in program.calls if c.op == name)
 
 
-def _bound(
-    name: str, op: Op, launch: KernelLaunch, kernel: Kernel, entry: str, call: Call
-) -> Known:
+def _bound(name: str, op: Op, kernel: Kernel, entry: str, call: Call) -> Known:
     memory: dict[str, int] = {}
     numbers: dict[str, Expr | float] = {}
     tables: dict[str, tuple[float, ...]] = {}
-    for param, arg in zip(kernel.params, launch_args(op, launch), strict=True):
+    for param, arg in _arguments(op, kernel):
         if param.name == MAPS:
             continue
         if isinstance(param.type, BytesParam):
@@ -112,6 +111,11 @@ def _bound(
         elif isinstance(arg, ParamArg):
             memory[param.name] = arg.param
     return Known(name, op, kernel, entry, memory, numbers, tables)
+
+
+def _arguments(op: Op, kernel: Kernel) -> Iterator[tuple[Param, LaunchArg]]:
+    for launch, stage in zip(op.impl.launches, kernel.launches, strict=True):
+        yield from zip(stage.params, launch_args(op, launch), strict=True)
 
 
 def _floats(arg: LaunchArg) -> tuple[float, ...]:

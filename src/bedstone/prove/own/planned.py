@@ -47,7 +47,7 @@ MOST_WEIGHTS = 1 << 19
 
 _TILE = 32
 _SMALL: dict[str, int] = {
-    "rows": MOST_ROWS, "row": MOST_ROWS, "count": 1 << 14, "pages_width": 4, "window": 50,
+    "rows": MOST_ROWS, "row": MOST_ROWS, "count": 1 << 14, "pages_width": 5, "window": 50,
     "capacity": 200,
 }  # fmt: skip
 """The most of sizes that repeat what a kernel does."""

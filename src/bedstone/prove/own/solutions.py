@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from bedstone.errors import KernelError
-from bedstone.library.kernel import MAPS, ONE_THREAD, Extent, Kernel, Param, Shared
+from bedstone.library.kernel import (
+    MAPS,
+    ONE_THREAD,
+    PARTS,
+    Dim,
+    Extent,
+    Kernel,
+    Param,
+    Shared,
+    Stage,
+)
 from bedstone.prove.write import CALL, C
 from bedstone.spec.axes import bindings
 from bedstone.spec.definition import Definition
@@ -62,7 +72,7 @@ def kernel_solution(
         spec=BuildSpec(
             languages=(language,),
             target_hardware=(hardware,),
-            entry_point=f"{path.name}::{kernel.entry}",
+            entry_point=f"{path.name}::{kernel.launches[0].entry}",
             options={flags: (*sources.flags, *_defines(kernel))},
         ),
         sources=(*_files(path, sources), SourceFile(CALL, calling)),
@@ -109,20 +119,41 @@ def _headers(text: str, sources: Sources) -> Iterator[tuple[str, Path]]:
 
 def _calling(kernel: Kernel, definition: Definition, numbers: Numbers, arch: str) -> dict[str, Any]:
     own = [name for name in definition.outputs if name not in definition.in_place]
-    at = {param.name: index for index, param in enumerate(kernel.params)}
-    told = bindings(definition)
-    boxes = [[box.param, at[box.rows], at["k"], box.height] for box in kernel.boxes]
+    first, *others = (_launch(kernel, stage, definition, numbers) for stage in kernel.launches)
+    del first["entry"]
     return {
-        "types": kernel.abi,
         "tensors": [*definition.inputs, *own],
-        "parameters": [
-            {"maps": boxes} if param.name == MAPS else _parameter(param, told, numbers)
-            for param in kernel.params
-        ],
-        "grid": [_extent(extent, at) for extent in kernel.grid],
-        "shared": _shared(kernel.shared, at),
+        **first,
+        **({"then": others} if others else {}),
         **_of_a_gpu(kernel, arch),
     }
+
+
+def _launch(
+    kernel: Kernel, stage: Stage, definition: Definition, numbers: Numbers
+) -> dict[str, Any]:
+    at = {param.name: index for index, param in enumerate(stage.params)}
+    told = bindings(definition)
+    passed: dict[str, dict[str, Any]] = {}
+    if kernel.boxes:
+        boxes = [[box.param, at[box.rows], at["k"], box.height] for box in kernel.boxes]
+        passed[MAPS] = {"maps": boxes}
+    if kernel.parts:
+        first = stage.entry == kernel.launches[0].entry
+        passed[PARTS] = {"parts": [_dim(dim, at) for dim in kernel.parts] if first else None}
+    return {
+        "entry": stage.entry,
+        "types": stage.abi,
+        "parameters": [
+            passed.get(param.name) or _parameter(param, told, numbers) for param in stage.params
+        ],
+        "grid": [_extent(extent, at) for extent in stage.grid],
+        "shared": _shared(stage.shared, at),
+    }
+
+
+def _dim(dim: Dim, at: Mapping[str, int]) -> list[Any]:
+    return [[at[name] for name in dim.params], dim.per, dim.more]
 
 
 def _of_a_gpu(kernel: Kernel, arch: str) -> dict[str, Any]:

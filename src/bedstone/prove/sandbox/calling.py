@@ -8,8 +8,12 @@ each block of a grid.
     parameters  for each: {"tensor": name}, {"i32": number}, {"f32": number}, {"i32": [name, axis]}
                 for a size of one of them, or {"maps": [[name, rows, k, height], ...]}: tensor maps
                 of bf16 matrices, by the parameters that hold their rows and their values a row
+                {"parts": [[[parameter, ...], per, more], ...]} is memory of f32 values that one
+                launch leaves for the next: each extent is `more` beside the product of parameters,
+                over `per`; {"parts": null} is that of the launch before
     grid        for each extent a number, or [parameter, per, times]: `times` blocks for each `per`
     shared      bytes of scratch, and [parameter, bytes] for what each of its values adds
+    then        further launches of the module, on a CPU: `entry` and all but `tensors` of the above
 
 On a GPU these are said too:
 
@@ -22,6 +26,7 @@ On a GPU these are said too:
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +47,7 @@ class OnGpu:
 
 @dataclass(frozen=True, slots=True)
 class Calling:
-    """What `call.json` says; `gpu` is None of a kernel in C."""
+    """What `call.json` says; `gpu` is None of a kernel in C, `then` the launches behind it."""
 
     types: tuple[str, ...]
     tensors: tuple[str, ...]
@@ -50,6 +55,7 @@ class Calling:
     grid: tuple[Any, ...]
     shared: tuple[int, tuple[tuple[int, int], ...]]
     gpu: OnGpu | None = None
+    then: tuple[tuple[str, "Calling"], ...] = ()
 
     def values(self, given: Mapping[str, torch.Tensor]) -> list[tuple[str, Any]]:
         """Each parameter's kind and, of a tensor or maps their names, of a number its value."""
@@ -59,6 +65,11 @@ class Calling:
         """The grid, where parameters have these values."""
         x, y, z = (_extent(extent, numbers) for extent in self.grid)
         return x, y, z
+
+    def parts(self, numbers: Sequence[Any]) -> int | None:
+        """How many values it leaves for the next launch; None where it leaves none."""
+        found = next((p["parts"] for p in self.parameters if p.get("parts")), None)
+        return None if found is None else prod(_dim(dim, numbers) for dim in found)
 
     def scratch(self, numbers: Sequence[Any]) -> int:
         """Bytes of scratch of a block."""
@@ -70,22 +81,28 @@ def read_calling(path: Path) -> Calling:
     """What a `call.json` says; a `ResultError` where it is none."""
     try:
         value = json.loads(path.read_bytes())
-        shared = value["shared"]
-        calling = Calling(
-            tuple(value["types"].split(", ")),
-            tuple(value["tensors"]),
-            tuple(value["parameters"]),
-            tuple(value["grid"]),
-            (int(shared[0]), tuple((int(at), int(each)) for at, each in shared[1])),
-            _on_gpu(value) if "block" in value else None,
-        )
+        calling = _calling(value, tuple(value["tensors"]))
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         message = f"a kernel says how it is called in `{CALL}`: {error!r}"
         raise ResultError("COMPILE_ERROR", message) from error
-    if len(calling.types) != len(calling.parameters) or len(calling.grid) != len("xyz"):
-        message = f"`{CALL}` has a type for each parameter and three extents of a grid"
-        raise ResultError("COMPILE_ERROR", message)
+    for each in (calling, *(launch for _, launch in calling.then)):
+        if len(each.types) != len(each.parameters) or len(each.grid) != len("xyz"):
+            message = f"`{CALL}` has a type for each parameter and three extents of a grid"
+            raise ResultError("COMPILE_ERROR", message)
     return calling
+
+
+def _calling(value: Mapping[str, Any], tensors: tuple[str, ...]) -> Calling:
+    shared = value["shared"]
+    return Calling(
+        tuple(value["types"].split(", ")),
+        tensors,
+        tuple(value["parameters"]),
+        tuple(value["grid"]),
+        (int(shared[0]), tuple((int(at), int(each)) for at, each in shared[1])),
+        _on_gpu(value) if "block" in value else None,
+        tuple((str(each["entry"]), _calling(each, tensors)) for each in value.get("then", ())),
+    )
 
 
 def _on_gpu(value: Mapping[str, Any]) -> OnGpu:
@@ -98,7 +115,7 @@ def _on_gpu(value: Mapping[str, Any]) -> OnGpu:
 
 def _value(parameter: Mapping[str, Any], given: Mapping[str, torch.Tensor]) -> tuple[str, Any]:
     ((kind, value),) = parameter.items()
-    if kind in ("tensor", "maps") or not isinstance(value, list):
+    if kind in ("tensor", "maps", "parts") or not isinstance(value, list):
         return kind, value
     name, axis = value
     return kind, given[name].shape[axis]
@@ -109,3 +126,8 @@ def _extent(extent: Any, numbers: Sequence[Any]) -> int:  # noqa: ANN401  (a JSO
         return extent
     at, per, times = extent
     return int(times * -(-numbers[at] // per))
+
+
+def _dim(dim: Any, numbers: Sequence[Any]) -> int:  # noqa: ANN401  (a JSON value)
+    product, per, more = prod(numbers[at] for at in dim[0]), dim[1], dim[2]
+    return int(-(-product // per) + more)

@@ -53,12 +53,17 @@ def load_native(
     lacking = lacks(name, _needs(library), read_features())
     if lacking is not None:
         raise ResultError("COMPILE_ERROR", lacking)
-    stated = _constant(library, f"bs_abi_{name}")
-    said = ", ".join(calling.types)
+    every = ((name, calling), *calling.then)
+    for entry, each in every:
+        _require_types(library, entry, each)
+    return _Kernel(library, every, _grid_runner(Path(spec["cache"]))).bind
+
+
+def _require_types(library: ctypes.CDLL, entry: str, calling: Calling) -> None:
+    stated, said = _constant(library, f"bs_abi_{entry}"), ", ".join(calling.types)
     if stated != said:
-        message = f"`{name}` takes `{stated}`, and `{CALL}` says `{said}`"
+        message = f"`{entry}` takes `{stated}`, and `{CALL}` says `{said}`"
         raise ResultError("COMPILE_ERROR", message)
-    return _Entry(library, name, calling, _grid_runner(Path(spec["cache"]))).bind
 
 
 def native_unit(source: Path, options: Mapping[str, Sequence[str]]) -> Unit:
@@ -93,40 +98,78 @@ def _needs(library: ctypes.CDLL) -> frozenset[str]:
     return frozenset(_constant(library, "bs_needs").split())
 
 
-class _Entry:
-    """A kernel that can be called with tensors."""
+class _Kernel:
+    """The launches of a kernel, which can be called with tensors."""
 
     def __init__(
-        self, library: ctypes.CDLL, name: str, calling: Calling, runner: ctypes.CDLL
+        self,
+        library: ctypes.CDLL,
+        launches: tuple[tuple[str, Calling], ...],
+        runner: ctypes.CDLL,
     ) -> None:
         self._library = library
-        self._kernel = ctypes.cast(getattr(library, name), ctypes.c_void_p)
-        self._calling = calling
+        self._launches = launches
         self._run = runner.bs_run_grid
         self._run.restype = None
-        self._scratch = torch.empty(0)
+        self._held: list[torch.Tensor] = []
 
     def bind(self, *tensors: torch.Tensor) -> Callable[[], None]:
-        """What runs every block, the words of the call being laid out."""
-        given = dict(zip(self._calling.tensors, tensors, strict=True))
-        values = self._calling.values(given)
-        words = (ctypes.c_uint64 * len(values))()
-        for at, (kind, value) in enumerate(values):
-            # the other half of a word stays zero
-            if kind == "tensor":
-                words[at] = given[value].data_ptr()
-            else:
-                scalar = _SCALARS[kind](value)
-                ctypes.memmove(ctypes.addressof(words) + 8 * at, ctypes.addressof(scalar), 4)
-        numbers = [value for _, value in values]
-        grid = _Dim3(*self._calling.extents(numbers))
-        scratch, start = _scratch(self._calling.scratch(numbers))
+        """What runs every block of every launch, the words of the calls being laid out."""
+        given = dict(zip(self._launches[0][1].tensors, tensors, strict=True))
+        self._held = []
+        parts = 0
+        runs = []
+        for entry, calling in self._launches:
+            values = calling.values(given)
+            numbers = [value for _, value in values]
+            count = calling.parts(numbers)
+            if count is not None:
+                parts = self._hold(torch.full((count,), torch.nan))
+            runs.append(self._launch(entry, calling, values, _words(values, given, parts)))
 
         def run() -> None:
-            self._run(self._kernel, words, ctypes.byref(grid), ctypes.c_void_p(start))
+            for each in runs:
+                each()
 
-        self._scratch = scratch
         return run
+
+    def _launch(
+        self,
+        entry: str,
+        calling: Calling,
+        values: list[tuple[str, Any]],
+        words: ctypes.Array[ctypes.c_uint64],
+    ) -> Callable[[], None]:
+        kernel = ctypes.cast(getattr(self._library, entry), ctypes.c_void_p)
+        numbers = [value for _, value in values]
+        grid = _Dim3(*calling.extents(numbers))
+        scratch, start = _scratch(calling.scratch(numbers))
+        self._hold(scratch)
+
+        def run() -> None:
+            self._run(kernel, words, ctypes.byref(grid), ctypes.c_void_p(start))
+
+        return run
+
+    def _hold(self, memory: torch.Tensor) -> int:
+        self._held.append(memory)
+        return memory.data_ptr()
+
+
+def _words(
+    values: list[tuple[str, Any]], given: Mapping[str, torch.Tensor], parts: int
+) -> ctypes.Array[ctypes.c_uint64]:
+    words = (ctypes.c_uint64 * len(values))()
+    for at, (kind, value) in enumerate(values):
+        if kind == "tensor":
+            words[at] = given[value].data_ptr()
+        elif kind == "parts":
+            words[at] = parts
+        else:
+            # the other half of a word stays zero
+            scalar = _SCALARS[kind](value)
+            ctypes.memmove(ctypes.addressof(words) + 8 * at, ctypes.addressof(scalar), 4)
+    return words
 
 
 def _scratch(size: int) -> tuple[torch.Tensor, int]:

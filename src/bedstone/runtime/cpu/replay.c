@@ -117,7 +117,7 @@ struct bs_pool {
   pid_t pid;
 };
 
-enum { CHUNK_BITS = 16, CHUNKS = 4, SPINS_BEFORE_HELPING = 64 };
+enum { CHUNK_BITS = 16, CHUNKS = 16, SPINS_BEFORE_HELPING = 64 };
 enum { BS_OK = 0, BS_FORKED = 1, BS_NO_MEMORY = 2 };
 
 static void relax(void) {

@@ -3,13 +3,12 @@
  */
 #include <attention.h>
 
-#define ROWS 4       /* of a block */
-#define TOGETHER 4   /* blocks whose rows, of one sequence, the first of them takes: they share what is laid */
-#define FLAT_ROWS 16 /* where each head has keys of its own: fewer heads share what is laid */
+#define ROWS 32 /* of a block */
+
 
 /* How an entry differs from the plainest: where keys and values lie, and what else it takes. */
 typedef struct {
-    int flat, split, values_in_keys, gated, to_float, to_codes;
+    int flat, split, values_in_keys, gated, to_float, to_codes, in_pieces;
 } form;
 
 /* Of a table that several sequences share: a row of `pages` each. */
@@ -28,7 +27,8 @@ static BS_INLINE void read_buffers(bs_cursor *at, form f, bs_attention *a, pagin
     if (f.gated) a->gate = bs_ptr(at);
     a->position = bs_ptr(at);
     if (!f.flat || f.split) p->pages = bs_ptr(at);
-    a->out = bs_forms_out(at, f.to_float, f.to_codes);
+    if (f.in_pieces) a->parts = bs_ptr(at);
+    else a->out = bs_forms_out(at, f.to_float, f.to_codes);
 }
 
 static BS_INLINE void read_sizes(bs_cursor *at, form f, bs_attention *a, paging *p)
@@ -77,27 +77,72 @@ static BS_INLINE void lay_paged(bs_cursor *at, form f, bs_attention *a, paging *
     a->k_tail.x += a->own;
 }
 
-static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, void *shared, form f)
+static BS_INLINE void read_attention(bs_cursor *at, form f, bs_attention *a, paging *p)
 {
-    bs_cursor at = args;
+    read_buffers(at, f, a, p);
+    read_sizes(at, f, a, p);
+    a->q_pitch = a->dk;
+    if (f.flat) lay_flat(at, f, a, p);
+    else lay_paged(at, f, a, p);
+}
+
+static BS_INLINE void find_pages(bs_attention *a, const paging *p, int row)
+{
+    a->k.pages = a->v.pages = a->k_tail.pages = p->pages + (size_t)row * (size_t)p->stride * (size_t)p->width;
+}
+
+/* The last rows of a chunk see most, and so begin first. */
+static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
+                                      void *shared, form f)
+{
     bs_attention a = {0};
     paging p = {0};
-    read_buffers(&at, f, &a, &p);
-    read_sizes(&at, f, &a, &p);
-    a.q_pitch = a.dk;
-    if (f.flat) lay_flat(&at, f, &a, &p);
-    else lay_paged(&at, f, &a, &p);
-    int most = f.flat ? FLAT_ROWS : ROWS, first = most * (int)block->x, group = (int)block->y;
-    if (!f.flat && !p.stride) {
-        if (block->x % TOGETHER) return;
-        most *= TOGETHER;
-    }
-    int rows = bs_min(most, a.rows - first), step = p.stride ? 1 : most;
+    read_attention(&args, f, &a, &p);
+    int first = ROWS * (int)(grid->x - 1 - block->x), rows = bs_min(ROWS, a.rows - first);
+    int step = p.stride ? 1 : ROWS;
     for (int r = 0; r < rows; r += step) {
-        const int32_t *pages = p.pages + (size_t)(first + r) * (size_t)p.stride * (size_t)p.width;
-        if (!f.flat) a.k.pages = a.v.pages = a.k_tail.pages = pages;
-        attend_rows(&a, group, first + r, bs_min(step, rows - r), shared);
+        if (!f.flat) find_pages(&a, &p, first + r);
+        attend_rows(&a, (int)block->y, first + r, bs_min(step, rows - r), shared);
     }
+}
+
+/* --- in pieces --------------------------------------------------------------------------------- */
+
+/* A row's pieces are dealt to the blocks of a grid's y one by one, in such an order that each half of the
+   blocks has half of them, and each half of that: threads have neighbouring blocks. */
+static BS_INLINE int dealt(int block, int blocks)
+{
+    int at = 0;
+    for (int bit = 1; bit < blocks; bit *= 2) at = 2 * at + ((block & bit) != 0);
+    return at;
+}
+
+static BS_INLINE void pieces_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
+                                   void *shared, form f)
+{
+    bs_attention a = {0};
+    paging p = {0};
+    f.in_pieces = 1;
+    read_attention(&args, f, &a, &p);
+    find_pages(&a, &p, (int)block->x);
+    attend_pieces(&a, (int)block->x, dealt((int)block->y, (int)grid->y), (int)grid->y,
+                  bs_ceil_div(p.page * p.width, PIECE), shared);
+}
+
+static BS_INLINE void join_entry(const bs_arg *args, const bs_dim3 *block, void *shared, form f)
+{
+    bs_attention a = {0};
+    a.position = bs_ptr(&args);
+    a.parts = bs_ptr(&args);
+    if (f.gated) a.gate = bs_ptr(&args);
+    a.out = bs_forms_out(&args, f.to_float, f.to_codes);
+    a.heads = bs_i32(&args);
+    a.groups = bs_i32(&args);
+    a.dv = bs_i32(&args);
+    int page = bs_i32(&args), width = bs_i32(&args);
+    a.window = bs_i32(&args);
+    if (f.gated) a.from_gate = bs_window_in(&args);
+    join_pieces(&a, (int)block->x, (int)block->y, bs_ceil_div(page * width, PIECE), shared);
 }
 
 /* --- entries ----------------------------------------------------------------------------------- */
@@ -114,8 +159,7 @@ static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, 
 #define ATTENTION(entry, types, ...)                                \
     BS_KERNEL(entry, types)                                         \
     {                                                               \
-        BS_UNUSED(grid);                                            \
-        attention_entry(args, block, shared, (form){__VA_ARGS__});  \
+        attention_entry(args, block, grid, shared, (form){__VA_ARGS__}); \
     }
 
 /* flat, split, values in keys, gated, then the forms of the result */
@@ -130,6 +174,32 @@ static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, 
 FORMS(, F, 1, 0)
 FORMS(_q, Q, 0, 1)
 FORMS(_fq, F Q, 1, 1)
+
+#define PIECES(entry, types, ...)                                       \
+    BS_KERNEL(entry, types)                                             \
+    {                                                                   \
+        pieces_entry(args, block, grid, shared, (form){__VA_ARGS__});   \
+    }
+
+PIECES(attention_pieces, X S S I I F PAGED, 0)
+PIECES(attention_in_pieces, X S I I F PAGED, 0, 0, 1)
+PIECES(attention_in_split_pieces, X X S I I F PAGED ", i32", 0, 1, 1)
+
+#define JOIN(entry, types, ...)                              \
+    BS_KERNEL(entry, types)                                  \
+    {                                                        \
+        BS_UNUSED(grid);                                     \
+        join_entry(args, block, shared, (form){__VA_ARGS__}); \
+    }
+
+#define JOINED "i32, i32, i32, i32, i32, i32"
+#define JOINS(suffix, outs, ...)                                            \
+    JOIN(attention_join##suffix, I X outs JOINED, 0, 0, 0, 0, __VA_ARGS__)  \
+    JOIN(attention_join_gate##suffix, I X X outs JOINED ", i32, i32, i32", 0, 0, 0, 1, __VA_ARGS__)
+
+JOINS(, F, 1, 0)
+JOINS(_q, Q, 0, 1)
+JOINS(_fq, F Q, 1, 1)
 
 /* --- gather ------------------------------------------------------------------------------------ */
 
@@ -147,7 +217,7 @@ static BS_INLINE void gather_entry(const bs_arg *args, const bs_dim3 *block, int
     table.pitch = (size_t)bs_i32(&at);
     table.x += bs_i32(&at);
     for (int t = first; t < bs_min(first + GATHERED, rows); t++) {
-        const float *row = row_of(&table, t, 0);
+        const float *row = row_of(&table, t);
         size_t place = (size_t)t * (size_t)width;
         if (to_float) memcpy(out.y + place, row, (size_t)width * sizeof(float));
         if (to_codes) bs_quantize_row(row, width, bs_quantized_at(out.q, place));

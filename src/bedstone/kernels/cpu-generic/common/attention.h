@@ -1,20 +1,20 @@
-/* Causal attention of a group's heads, over rows of keys and values wherever they lie.
+/* Causal attention of groups of heads, over rows of keys and values wherever they lie.
  *
- * Positions go by in tiles of 64 that begin at multiples of 64, with a running maximum and sum. A
- * tile's keys are laid once as [dk][64], so a vector holds positions and the heads of all four rows
- * share it; values are read as they lie, and heads of one row share them. What a row computes is
+ * Positions go by in pieces that begin at multiples of PIECE. The scores of a piece share a maximum;
+ * its weights, their sum and the weighted values are made of the piece alone, and then join those of
+ * the pieces before. So pieces may be made one after another or apart, and what a row computes is
  * fixed by its own position: rows beside it, or none, change no bit of it.
  */
 #ifndef BS_ATTENTION_H
 #define BS_ATTENTION_H
 
+#include <attend.h>
 #include <part.h>
 #include <quantize.h>
 
-#define TILE 64
-#define STRIP (4 * VL)                /* positions of a score tile kept in registers */
 #define SCRATCH (226 * 1024)
-#define QUERIES 128                   /* of one pass over the positions */
+#define QUERIES 128 /* of one pass over the positions */
+#define FEW 8       /* queries of a group that read values where they lie */
 
 /* Rows by position: of a sequence's pages, or one after another; each holds every group's values. */
 typedef struct {
@@ -30,133 +30,53 @@ typedef struct {
     bs_rows k, k_tail, v;
     const int32_t *position;
     const float *gate; /* null: none */
+    float *parts;      /* of every row and piece: results of all heads, then a maximum and a sum of each */
     bs_window from_gate;
     bs_forms out;
     int rows, heads, groups, dk, dv, own, q_pitch, q_tail_pitch, window;
     float scale, softcap;
 } bs_attention;
 
-/* One row's query of one head, and its running state. */
+/* Queries of heads from group `group` on: `each` of a group lie side by side. */
 typedef struct {
-    const float *q, *q_tail;
-    float *scores;  /* [TILE] */
-    float *acc;     /* [dv] */
-    int row, head, first, last; /* first and last position it sees */
-    float top, sum;
-} query;
+    query all[QUERIES];
+    int count, each, group, laid; /* floats that a query takes which is laid anew */
+    float *keys;   /* of a slab */
+    float *values; /* [PIECE / UNIT][COLUMNS] */
+} bs_queries;
 
-static BS_INLINE const float *row_of(const bs_rows *r, int t, int group)
+static BS_INLINE const float *row_of(const bs_rows *r, int t)
 {
-    size_t row = r->pages ? (size_t)r->pages[t / r->page] * (size_t)r->page + (size_t)(t % r->page) : (size_t)t;
-    return r->x + row * r->pitch + (size_t)group * r->unit;
+    size_t row = (size_t)t;
+    if (r->pages) row = (size_t)r->pages[t / r->page] * (size_t)r->page + (size_t)(t % r->page);
+    return r->x + row * r->pitch;
 }
 
-/* The rows of positions [from, from + TILE). Those past `last` repeat it and are masked later. */
-static void find_rows(const bs_rows *r, int group, int from, int last, const float *rows[TILE])
+/* The rows of positions [from, from + count). Those past `last` repeat it and are masked later. */
+static void find_rows(const bs_rows *r, int from, int count, int last, const float **rows)
 {
-    const float *row = row_of(r, from, group);
-    int left = r->pages ? r->page - from % r->page : TILE;
-    for (int t = 0; t < TILE; t++) {
+    const float *row = row_of(r, from);
+    int left = r->pages ? r->page - from % r->page : count;
+    for (int t = 0; t < count; t++) {
         rows[t] = row;
         if (from + t >= last) continue;
         if (--left > 0) {
             row += r->pitch;
         } else {
-            row = row_of(r, from + t + 1, group);
-            left = r->pages ? r->page : TILE;
+            row = row_of(r, from + t + 1);
+            left = r->pages ? r->page : count;
         }
     }
 }
 
-/* Lines of the next tile's rows that are yet to be sent for; none where `t` is TILE. Rows of a group lie
-   apart, as no stream of memory goes by, and a core that sends for a whole tile at once waits for it. */
-typedef struct {
-    const float *const *rows;
-    int width, t, at;
-} ahead;
-
-#define LINE (64 / (int)sizeof(float))
-#define SENT 4 /* lines at a time: a tile's are all sent for by the first queries over the one before */
-
-static BS_INLINE void send(ahead *next)
-{
-    for (int i = 0; i < SENT && next->t < TILE; i++) {
-        __builtin_prefetch(next->rows[next->t] + next->at, 0, 2);
-        next->at += LINE;
-        if (next->at < next->width) continue;
-        next->at = 0;
-        next->t++;
-    }
-}
-
-/* `width` values of rows as [width][TILE]. */
-static void lay_keys(const float *const rows[TILE], int width, float *keys)
-{
-    for (int t = 0; t < TILE; t += VL) {
-        int d = 0;
-        for (; d + VL <= width; d += VL) vf_transpose(rows + t, d, keys + d * TILE + t, TILE);
-        for (; d < width; d++)
-            for (int i = 0; i < VL; i++) keys[d * TILE + t + i] = rows[t + i][d];
-    }
-}
-
-/* A strip of scores gains the products of `width` values of its keys. */
-static BS_INLINE void add_products(const query *queries, const int count, const int tail,
-                                   const float *key, int width, ahead *next, vf acc[BS_QUERIES][4])
-{
-    for (int d = 0; d < width; d++, key += TILE) {
-        vf k[4];
-        send(next);
-#pragma GCC unroll 8
-        for (int j = 0; j < 4; j++) k[j] = vf_load(key + j * VL);
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++) {
-            vf q = vf_set((tail ? queries[i].q_tail : queries[i].q)[d]);
-#pragma GCC unroll 8
-            for (int j = 0; j < 4; j++) acc[i][j] = vf_fma(q, k[j], acc[i][j]);
-        }
-    }
-}
-
-/* Raw scores of `count` queries. */
-static BS_INLINE void score_some(const bs_attention *a, const query *queries, const int count,
-                                 const float *keys, ahead next[2])
-{
-    for (int t = 0; t < TILE; t += STRIP) {
-        vf acc[BS_QUERIES][4];
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++)
-#pragma GCC unroll 8
-            for (int j = 0; j < 4; j++) acc[i][j] = (vf){0};
-        add_products(queries, count, 0, keys + t, a->own, next, acc);
-        add_products(queries, count, 1, keys + a->own * TILE + t, a->dk - a->own, next + 1, acc);
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++)
-#pragma GCC unroll 8
-            for (int j = 0; j < 4; j++) vf_store(queries[i].scores + t + j * VL, acc[i][j]);
-    }
-}
-
-static void score(const bs_attention *a, const query *queries, int count, const float *keys,
-                  ahead next[2])
-{
-    switch (count) {
-    case 1: score_some(a, queries, 1, keys, next); break;
-    case 2: score_some(a, queries, 2, keys, next); break;
-#if BS_QUERIES == 4
-    case 3: score_some(a, queries, 3, keys, next); break;
-    default: score_some(a, queries, 4, keys, next); break;
-#endif
-    }
-}
-
-/* Scores to weights e^(s - top), unseen positions to 0; the sums so far shrink to the new top. */
+/* Scores of a piece to weights e^(s - top), unseen positions to 0, and their sum. */
 static void soften(const bs_attention *a, query *q, int from)
 {
+    int begin = bs_max(q->first - from, 0) / VL * VL, end = bs_min(q->last - from + 1, PIECE);
     vf top = vf_set(-BS_INFINITY), sum = {0};
     vi lane;
     for (int i = 0; i < VL; i++) lane[i] = i;
-    for (int t = 0; t < TILE; t += VL) {
+    for (int t = begin; t < end; t += VL) {
         vf s = vf_load(q->scores + t) * a->scale;
         if (a->softcap > 0.0f) s = a->softcap * vf_tanh(s / a->softcap);
         vi at = lane + (from + t);
@@ -164,188 +84,312 @@ static void soften(const bs_attention *a, query *q, int from)
         top = vf_larger(s, top);
         vf_store(q->scores + t, s);
     }
-    float highest = vf_max(top);
-    if (q->top > highest) highest = q->top;
-    for (int t = 0; t < TILE; t += VL) {
-        vf weight = vf_exp(vf_load(q->scores + t) - highest);
+    q->top = vf_max(top);
+    for (int t = begin; t < end; t += VL) {
+        vf weight = vf_exp(vf_load(q->scores + t) - q->top);
         sum += weight;
         vf_store(q->scores + t, weight);
     }
-    float shrink = vf_exp(vf_set(q->top - highest))[0];
-    q->top = highest;
-    q->sum = q->sum * shrink + vf_sum(sum);
-    for (int d = 0; d < a->dv; d += VL) {
-        int n = bs_min(VL, a->dv - d);
-        vf_store_n(q->acc + d, vf_load_n(q->acc + d, n) * shrink, n);
+    q->sum = vf_sum(sum);
+    lay_weights(q->scores, begin, end);
+}
+
+/* What the pieces before came to gains one more. */
+static void join(float *acc, float *top, float *sum, const float *more, float more_top, float more_sum,
+                 int dv)
+{
+    float highest = more_top > *top ? more_top : *top;
+    vf by = vf_set(*top - highest);
+    by[1] = more_top - highest;
+    by = vf_exp(by);
+    *top = highest;
+    *sum = *sum * by[0] + more_sum * by[1];
+    for (int d = 0; d < dv; d += VL) {
+        int n = bs_min(VL, dv - d);
+        vf before = vf_load_n(acc + d, n) * by[0];
+        vf_store_n(acc + d, vf_fma(vf_load_n(more + d, n), vf_set(by[1]), before), n);
     }
 }
 
-/* `count` queries that see the same positions of the tile gain their weighted values of columns
-   [d, d + columns * VL). */
-static BS_INLINE void weigh_columns(const query *queries, const int count, const int columns,
-                                    const float *const *values, int d, int first, int last,
-                                    ahead *next)
-{
-    vf acc[BS_QUERIES][4];
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++)
-#pragma GCC unroll 8
-        for (int j = 0; j < columns; j++) acc[i][j] = vf_load(queries[i].acc + d + j * VL);
-    for (int t = first; t <= last; t++) {
-        vf v[4];
-        send(next);
-#pragma GCC unroll 8
-        for (int j = 0; j < columns; j++) v[j] = vf_load(values[t] + d + j * VL);
-#pragma GCC unroll 8
-        for (int i = 0; i < count; i++)
-#pragma GCC unroll 8
-            for (int j = 0; j < columns; j++)
-                acc[i][j] = vf_fma(vf_set(queries[i].scores[t]), v[j], acc[i][j]);
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < count; i++)
-#pragma GCC unroll 8
-        for (int j = 0; j < columns; j++) vf_store(queries[i].acc + d + j * VL, acc[i][j]);
-}
-
-static BS_INLINE void weigh_some(const query *queries, const int count, const float *const *values,
-                                 int dv, int first, int last, ahead *next)
-{
-    int d = 0;
-    for (; d + 4 * VL <= dv; d += 4 * VL) weigh_columns(queries, count, 4, values, d, first, last, next);
-    for (; d + VL <= dv; d += VL) weigh_columns(queries, count, 1, values, d, first, last, next);
-    for (int i = 0; d < dv && i < count; i++)
-        for (int t = first; t <= last; t++)
-            for (int e = d; e < dv; e++) queries[i].acc[e] += queries[i].scores[t] * values[t][e];
-}
-
-static void weigh(const query *queries, int count, const float *const *values, int dv, int first,
-                  int last, ahead *next)
-{
-    switch (count) {
-    case 1: weigh_some(queries, 1, values, dv, first, last, next); break;
-    case 2: weigh_some(queries, 2, values, dv, first, last, next); break;
-#if BS_QUERIES == 4
-    case 3: weigh_some(queries, 3, values, dv, first, last, next); break;
-    default: weigh_some(queries, 4, values, dv, first, last, next); break;
-#endif
-    }
-}
-
-/* Queries over one tile of positions; those that see the same part of it go together. */
-static void visit(const bs_attention *a, query *queries, int count, int from, const float *keys,
-                  const float *const *values, ahead next[3])
-{
-    for (int i = 0; i < count; i += BS_QUERIES)
-        score(a, queries + i, bs_min(BS_QUERIES, count - i), keys, next);
-    int together = 1;
-    for (int i = 0; i < count; i += together) {
-        int first = bs_max(queries[i].first - from, 0), last = bs_min(queries[i].last - from, TILE - 1);
-        for (together = 1; together < BS_QUERIES && i + together < count; together++) {
-            const query *next = queries + i + together;
-            if (bs_max(next->first - from, 0) != first || bs_min(next->last - from, TILE - 1) != last) break;
-        }
-        if (first > last) continue;
-        for (int j = 0; j < together; j++) soften(a, queries + i + j, from);
-        weigh(queries + i, together, values, a->dv, first, last, next + 2);
-    }
-}
-
-/* Where the keys, their tails and the values of one tile of positions lie. */
+/* Where the rows of one piece's positions lie. */
 typedef struct {
-    const float *keys[TILE], *tails[TILE], *values[TILE];
-} tile;
+    const float *k[PIECE], *tail[PIECE], *v[PIECE];
+} found;
 
-static void find_tile(const bs_attention *a, int group, int from, int last, tile *found)
+/* Lines of rows that queries of `of` read, of positions [begin, end) of a piece. */
+static ahead lines_of(const bs_queries *of, const bs_rows *table, const float *const *rows, int begin,
+                      int end)
 {
-    find_rows(&a->k, group, from, last, found->keys);
-    if (a->own < a->dk) find_rows(&a->k_tail, 0, from, last, found->tails);
-    find_rows(&a->v, group, from, last, found->values);
+    int at = of->group * (int)table->unit, width = of->count / of->each * (int)table->unit;
+    return (ahead){rows, bs_min(end, PIECE), at, at + width, begin / SLAB * SLAB, at, 0};
 }
 
-/* Queries of rows of one sequence, from the first position any of them sees to the last. */
-static void attend(const bs_attention *a, int group, query *queries, int count, float *keys)
+/* Scores of all queries at positions [begin, end) of the piece from `from` on. */
+static void score_piece(const bs_attention *a, bs_queries *of, const found *rows, int from, int begin,
+                        int end)
 {
-    int first = queries[0].first, last = queries[0].last, odd = 0;
-    for (int i = 1; i < count; i++) {
-        first = bs_min(first, queries[i].first);
-        last = bs_max(last, queries[i].last);
-    }
-    tile tiles[2];
-    int from = first / TILE * TILE;
-    if (from <= last) find_tile(a, group, from, last, &tiles[0]);
-    for (; from <= last; from += TILE, odd = !odd) {
-        tile *following = &tiles[!odd];
-        int sent = from + TILE <= last ? 0 : TILE;
-        if (!sent) find_tile(a, group, from + TILE, last, following);
-        ahead next[3] = {{following->keys, a->own, sent, 0},
-                         {following->tails, a->dk - a->own, sent, 0},
-                         {following->values, a->dv, sent, 0}};
-        lay_keys(tiles[odd].keys, a->own, keys);
-        if (a->own < a->dk) lay_keys(tiles[odd].tails, a->dk - a->own, keys + a->own * TILE);
-        visit(a, queries, count, from, keys, tiles[odd].values, next);
+    int groups = of->count / of->each, tail = a->dk - a->own;
+    for (int slab = begin / SLAB * SLAB; slab < end; slab += SLAB) {
+        ahead next = slab + SLAB < end ? lines_of(of, &a->k, rows->k, slab + SLAB, slab + 2 * SLAB)
+                                       : lines_of(of, &a->v, rows->v, begin, begin + SLAB);
+        for (int g = 0; g < groups; g++) {
+            query *queries = of->all + g * of->each;
+            size_t group = (size_t)(of->group + g), at = group * a->k.unit, at_tail = group * a->k_tail.unit;
+            int few = of->each <= BS_QUERIES, own = LAID(a->own);
+            float *tails = of->keys + SLAB * own;
+            if (!few) {
+                lay_keys(rows->k + slab, at, a->own, of->keys, &next);
+                if (tail) lay_keys(rows->tail + slab, at_tail, tail, tails, &next);
+            }
+            for (int t = 0; t < SLAB; t += VL) {
+                key_block k = {of->keys + t * own, tails + t * LAID(tail), rows->k + slab + t,
+                               rows->tail + slab + t, at, at_tail, a->own, tail};
+                for (int i = 0; i < of->each; i += BS_QUERIES) {
+                    int count = bs_min(BS_QUERIES, of->each - i), seen = 0;
+                    for (int j = i; j < i + count; j++)
+                        seen |= queries[j].first < from + slab + t + VL && queries[j].last >= from + slab + t;
+                    if (!seen) continue;
+                    if (few) score_lying(queries + i, count, &k, slab + t, &next);
+                    else score(queries + i, count, &k, slab + t);
+                }
+            }
+        }
     }
 }
 
-static void finish(const bs_attention *a, const query *q)
+/* Many queries of one group: each tile of columns is laid once for all. */
+static void weigh_laid(const bs_attention *a, bs_queries *of, const found *rows, int from, int begin,
+                       int end)
 {
-    size_t place = ((size_t)q->row * (size_t)a->heads + (size_t)q->head) * (size_t)a->dv;
-    size_t gate = a->gate ? bs_window_at(a->from_gate, (size_t)q->row, q->head * a->dv) : 0;
+    size_t at = (size_t)of->group * a->v.unit;
+    begin &= -UNIT;
+    for (int d = 0; d < a->dv; d += COLUMNS) {
+        int width = bs_min(COLUMNS, a->dv - d);
+        values laid = {0, 0, of->values};
+        for (int t = begin; t < end; t += UNIT)
+            for (int e = 0; e < width; e += VL)
+                vf_store(of->values + t / UNIT * COLUMNS + e,
+                         value_of(rows->v, t, at + (size_t)(d + e), bs_min(VL, width - e)));
+        for (int i = 0; i < of->count; i += BS_QUERIES)
+            weigh(of->all + i, bs_min(BS_QUERIES, of->count - i), from, begin, end, &laid, d, width, 0);
+    }
+}
+
+/* Few queries of each group: values are read where they lie, in the order of memory. */
+static void weigh_lying(const bs_attention *a, bs_queries *of, const found *rows, int from, int begin,
+                        int end, ahead *then)
+{
+    int groups = of->count / of->each;
+    for (int slab = begin / SLAB * SLAB; slab < end; slab += SLAB) {
+        ahead more = lines_of(of, &a->v, rows->v, slab + SLAB, bs_min(slab + 2 * SLAB, end));
+        ahead *next = slab + SLAB < end ? &more : then;
+        for (int g = 0; g < groups; g++) {
+            values lying = {rows->v, (size_t)(of->group + g) * a->v.unit, 0};
+            for (int i = 0; i < of->each; i += BS_QUERIES)
+                weigh(of->all + g * of->each + i, bs_min(BS_QUERIES, of->each - i), from, bs_max(slab, begin),
+                      bs_min(slab + SLAB, end), &lying, 0, a->dv, i ? 0 : next);
+        }
+    }
+}
+
+/* The piece from `from` on, of queries of which some see positions [first, last]; the piece from
+   `then` on, if that is one of those, is read next. */
+static void attend_piece(const bs_attention *a, bs_queries *of, int from, int first, int last, int then)
+{
+    found rows;
+    const float *following[SLAB];
+    int begin = bs_max(first - from, 0), end = bs_min(last - from + 1, PIECE), slab = begin / SLAB * SLAB;
+    find_rows(&a->k, from + slab, PIECE - slab, last, rows.k + slab);
+    if (a->own < a->dk) find_rows(&a->k_tail, from + slab, PIECE - slab, last, rows.tail + slab);
+    find_rows(&a->v, from + slab, PIECE - slab, last, rows.v + slab);
+    score_piece(a, of, &rows, from, begin, end);
+    for (int i = 0; i < of->count; i++) {
+        query *q = &of->all[i];
+        q->top = -BS_INFINITY;
+        q->sum = 0.0f;
+        memset(q->acc, 0, sizeof(float) * (size_t)a->dv);
+        if (q->first < from + PIECE && q->last >= from) soften(a, q, from);
+    }
+    if (of->each == of->count && of->count > FEW) {
+        weigh_laid(a, of, &rows, from, begin, end);
+        return;
+    }
+    if (then <= last) find_rows(&a->k, then, SLAB, last, following);
+    ahead next = lines_of(of, &a->k, following, 0, then <= last ? SLAB : 0);
+    weigh_lying(a, of, &rows, from, begin, end, &next);
+}
+
+static void finish(const bs_attention *a, float *acc, float sum, int row, int head)
+{
+    size_t place = ((size_t)row * (size_t)a->heads + (size_t)head) * (size_t)a->dv;
+    size_t gate = a->gate ? bs_window_at(a->from_gate, (size_t)row, head * a->dv) : 0;
     /* a row before the first position sees nothing: its sum is empty, its output zero */
-    float whole = q->last < q->first ? 1.0f : q->sum;
+    vf by = vf_set(a->position[row] < 0 ? 1.0f : 1.0f / sum);
     for (int d = 0; d < a->dv; d += VL) {
         int n = bs_min(VL, a->dv - d);
-        vf v = vf_load_n(q->acc + d, n) / whole;
+        vf v = vf_load_n(acc + d, n) * by;
         if (a->gate) v *= vf_sigmoid(vf_load_n(a->gate + gate + d, n));
-        vf_store_n(q->acc + d, v, n);
+        vf_store_n(acc + d, v, n);
         if (a->out.y) vf_store_n(a->out.y + place + (size_t)d, v, n);
     }
 }
 
-/* Heads of one row lie side by side, here as in the output, so a quantized block may span two. */
-static void finish_all(const bs_attention *a, const query *queries, int count)
+/* `heads` heads of one row lie side by side, here as in the output, so a quantized block may span two. */
+static void finish_codes(const bs_attention *a, const float *acc, int row, int head, int heads)
 {
-    for (int i = 0; i < count; i++) finish(a, queries + i);
     if (!a->out.q.codes) return;
-    for (int i = 0, end = 0; i < count; i = end) {
-        while (end < count && queries[end].row == queries[i].row) end++;
-        size_t place = ((size_t)queries[i].row * (size_t)a->heads + (size_t)queries[i].head) * (size_t)a->dv;
-        bs_quantize_row(queries[i].acc, (end - i) * a->dv, bs_quantized_at(a->out.q, place));
+    size_t place = ((size_t)row * (size_t)a->heads + (size_t)head) * (size_t)a->dv;
+    bs_quantize_row(acc, heads * a->dv, bs_quantized_at(a->out.q, place));
+}
+
+/* A query lies where it is, or in `laid`. */
+static void start(const bs_attention *a, query *q, int row, int head, float *laid)
+{
+    size_t place = (size_t)row * (size_t)a->heads + (size_t)head;
+    q->row = row;
+    q->head = head;
+    q->q = a->q + place * (size_t)a->q_pitch;
+    q->q_tail = a->q_tail + place * (size_t)a->q_tail_pitch;
+    q->last = a->position[row];
+    q->first = a->window > 0 ? bs_max(q->last - a->window + 1, 0) : 0;
+    if (query_lies(a->own) && query_lies(a->dk - a->own)) return;
+    lay_query(q->q, a->own, laid);
+    if (a->own < a->dk) lay_query(q->q_tail, a->dk - a->own, laid + LAID(a->own));
+    q->q = laid;
+    q->q_tail = laid + LAID(a->own);
+}
+
+/* Some queries of one group, from the first position any of them sees to the last. */
+static void attend(const bs_attention *a, bs_queries *of, float *whole)
+{
+    float top[QUERIES], sum[QUERIES];
+    int first = of->all[0].first, last = of->all[0].last;
+    for (int i = 0; i < of->count; i++) {
+        const query *q = &of->all[i];
+        top[i] = -BS_INFINITY;
+        sum[i] = 0.0f;
+        first = bs_min(first, q->first);
+        last = bs_max(last, q->last);
+    }
+    memset(whole, 0, sizeof(float) * (size_t)(of->count * a->dv));
+    for (int from = first / PIECE * PIECE; from <= last; from += PIECE) {
+        attend_piece(a, of, from, first, last, from + PIECE);
+        for (int i = 0; i < of->count; i++) {
+            query *q = &of->all[i];
+            if (q->first < from + PIECE && q->last >= from)
+                join(whole + i * a->dv, top + i, sum + i, q->acc, q->top, q->sum, a->dv);
+        }
+    }
+    for (int i = 0, end = 0; i < of->count; i = end) {
+        int row = of->all[i].row, head = of->all[i].head;
+        for (; end < of->count && of->all[end].row == row; end++)
+            finish(a, whole + end * a->dv, sum[end], row, of->all[end].head);
+        finish_codes(a, whole + i * a->dv, row, head, end - i);
     }
 }
 
-/* Scratch: keys [dk][TILE], then of each query its scores and its output so far. */
-static void start(const bs_attention *a, query *q, int row, int head, float *memory, int index, int count)
+/* How many queries' scores and results, `results` a query, fit behind what is laid. */
+static BS_INLINE int lay_out(const bs_attention *a, bs_queries *of, float *scratch, int results,
+                             float **behind)
 {
-    q->row = row;
-    q->head = head;
-    size_t place = (size_t)row * (size_t)a->heads + (size_t)head;
-    q->q = a->q + place * (size_t)a->q_pitch;
-    q->q_tail = a->q_tail + place * (size_t)a->q_tail_pitch;
-    q->scores = memory + index * TILE;
-    q->acc = memory + count * TILE + index * a->dv;
-    q->last = a->position[row];
-    q->first = a->window > 0 ? bs_max(q->last - a->window + 1, 0) : 0;
-    q->top = -BS_INFINITY;
-    q->sum = 0.0f;
-    memset(q->acc, 0, sizeof(float) * (size_t)a->dv);
+    int key = LAID(a->own) + LAID(a->dk - a->own);
+    of->laid = query_lies(a->own) && query_lies(a->dk - a->own) ? 0 : key;
+    of->keys = scratch;
+    of->values = scratch + SLAB * key;
+    *behind = of->values + PIECE * COLUMNS;
+    int left = SCRATCH / (int)sizeof(float) - (int)(*behind - scratch);
+    return bs_min(left / (of->laid + PIECE + results * a->dv), QUERIES);
 }
 
 /* Rows [row, row + rows) of one sequence; whole rows at a time where they fit. */
 static void attend_rows(const bs_attention *a, int group, int row, int rows, float *scratch)
 {
-    int each = a->heads / a->groups, keys = TILE * a->dk;
-    int fit = (SCRATCH / (int)sizeof(float) - keys) / (TILE + a->dv);
-    fit = bs_min(fit, QUERIES);
+    bs_queries of;
+    float *behind;
+    int each = a->heads / a->groups, fit = lay_out(a, &of, scratch, 2, &behind);
     if (fit > each) fit -= fit % each;
+    else if (fit < each && fit > 32) fit -= fit % 32;
+    of.group = group;
     for (int done = 0; done < rows * each; done += fit) {
-        query queries[QUERIES];
-        int count = bs_min(fit, rows * each - done);
-        for (int i = 0; i < count; i++)
-            start(a, queries + i, row + (done + i) / each, group * each + (done + i) % each,
-                  scratch + keys, i, count);
-        attend(a, group, queries, count, scratch);
-        finish_all(a, queries, count);
+        of.count = of.each = bs_min(fit, rows * each - done);
+        for (int i = 0; i < of.count; i++) {
+            query *q = &of.all[i];
+            start(a, q, row + (done + i) / each, group * each + (done + i) % each, behind + i * of.laid);
+            q->scores = behind + of.count * of.laid + i * PIECE;
+            q->acc = behind + of.count * (of.laid + PIECE) + i * a->dv;
+        }
+        attend(a, &of, behind + of.count * (of.laid + PIECE + a->dv));
+    }
+}
+
+/* Where a piece of a row leaves what it makes. */
+static BS_INLINE float *part_of(const bs_attention *a, int row, int pieces, int piece)
+{
+    return a->parts + ((size_t)row * (size_t)pieces + (size_t)piece) * (size_t)(a->heads * (a->dv + 2));
+}
+
+/* A piece of a row for heads of `groups` groups from `group` on: whole groups at a time where they fit,
+   else some of one. `then` is the piece that is read next. */
+static void attend_part(const bs_attention *a, int row, int group, int groups, int piece, int then,
+                        float *part, float *scratch)
+{
+    bs_queries of;
+    float *behind, *sums = part + a->heads * a->dv;
+    int each = a->heads / a->groups, fit = lay_out(a, &of, scratch, 0, &behind);
+    if (fit > each) fit -= fit % each;
+    for (int done = 0; done < groups * each; done += of.count) {
+        of.count = bs_min(fit, fit < each ? each - done % each : groups * each - done);
+        of.each = bs_min(of.count, each);
+        of.group = group + done / each;
+        for (int i = 0; i < of.count; i++) {
+            int head = group * each + done + i;
+            start(a, &of.all[i], row, head, behind + i * of.laid);
+            of.all[i].scores = behind + of.count * of.laid + i * PIECE;
+            of.all[i].acc = part + head * a->dv;
+        }
+        attend_piece(a, &of, piece * PIECE, of.all[0].first, of.all[0].last, then * PIECE);
+        for (int i = 0; i < of.count; i++) {
+            sums[2 * of.all[i].head] = of.all[i].top;
+            sums[2 * of.all[i].head + 1] = of.all[i].sum;
+        }
+    }
+}
+
+/* What one of `blocks` blocks does of a row that may have as many as `most` pieces: of many pieces whole
+   ones, which are read in the order of memory, of few only a group at a time. */
+static void attend_pieces(const bs_attention *a, int row, int block, int blocks, int most, float *scratch)
+{
+    int last = a->position[row], first = a->window > 0 ? bs_max(last - a->window + 1, 0) : 0;
+    if (last < 0) return;
+    int begin = first / PIECE, count = last / PIECE + 1 - begin;
+    int apart = 4 * count < blocks ? a->groups : 1, groups = a->groups / apart;
+    for (int i = block; i < count * apart; i += blocks) {
+        int piece = begin + i / apart, group = i % apart * groups;
+        attend_part(a, row, group, groups, piece, begin + (i + blocks) / apart,
+                    part_of(a, row, most, piece), scratch);
+    }
+}
+
+/* The heads of a group of one row, of what its pieces left. */
+static void join_pieces(const bs_attention *a, int row, int group, int pieces, float *whole)
+{
+    int each = a->heads / a->groups, fit = SCRATCH / (int)sizeof(float) / a->dv, last = a->position[row];
+    int first = a->window > 0 ? bs_max(last - a->window + 1, 0) : 0;
+    if (fit < each) fit -= fit % 32;
+    for (int done = 0, count; done < each; done += count) {
+        int head = group * each + done;
+        count = bs_min(fit, each - done);
+        memset(whole, 0, sizeof(float) * (size_t)(count * a->dv));
+        for (int i = 0; i < count; i++) {
+            float top = -BS_INFINITY, sum = 0.0f;
+            for (int piece = first / PIECE; piece * PIECE <= last; piece++) {
+                const float *part = part_of(a, row, pieces, piece), *acc = part + (head + i) * a->dv;
+                const float *sums = part + a->heads * a->dv + 2 * (head + i);
+                join(whole + i * a->dv, &top, &sum, acc, sums[0], sums[1], a->dv);
+            }
+            finish(a, whole + i * a->dv, sum, row, head + i);
+        }
+        finish_codes(a, whole, row, head, count);
     }
 }
 

@@ -46,6 +46,25 @@ static BS_INLINE float vf_max(vf v)
     return low > high ? low : high;
 }
 
+/* Lanes go by fours. Four floats in each of them. */
+static BS_INLINE vf vf_quad(const float *p)
+{
+    vf v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* Of VL / 4 vectors the l-th four of each, to vector l. */
+static BS_INLINE void vf_deal_quads(vf v[VL / 4]) { BS_UNUSED(v); }
+
+/* The sums of the fours of four vectors: lane 4 l + j is of the l-th of vector j. */
+static BS_INLINE vf vf_fold_quads(const vf v[4])
+{
+    vf folded;
+    for (int j = 0; j < 4; j++) folded[j] = vf_sum(v[j]);
+    return folded;
+}
+
 /* Half floats as integers to floats: a scaling by 2^112 re-biases the exponent, of subnormals too;
    what had the highest exponent (infinity, NaN) is given the highest again. */
 static BS_INLINE vf vf_from_halves(vi half)

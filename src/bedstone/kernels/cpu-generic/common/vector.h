@@ -78,17 +78,34 @@ static BS_INLINE vf vf_copysign(vf v, vf sign)
     return (vf)(((vi)v & 0x7fffffff) | ((vi)sign & (int32_t)0x80000000u));
 }
 
+#ifndef BS_LARGER
+
+/* The larger of two, the second where one is NaN. */
 static BS_INLINE vf vf_larger(vf a, vf b) { return vf_select(a > b, a, b); }
+static BS_INLINE vf vf_smaller(vf a, vf b) { return vf_select(a < b, a, b); }
+
+#endif
+
+#ifndef BS_SCALE
+
+/* x times 2^power, an integer: by two factors, so that none leaves the normal range where the product
+   does not. */
+static BS_INLINE vf vf_scale(vf x, vf power)
+{
+    /* the low bits of 1.5 * 2^23 and an integer hold the integer */
+    vi whole = (vi)(power + 0x1.8p+23f) - (vi)vf_set(0x1.8p+23f), half = whole >> 1;
+    vf first = (vf)((half + 127) << 23), second = (vf)((whole - half + 127) << 23);
+    return x * first * second;
+}
+
+#endif
 
 /* e^x within an ulp or two; 0 and infinity at the ends, NaN stays NaN. */
 static BS_INLINE vf vf_exp(vf x)
 {
-    x = vf_select(x < -150.0f, vf_set(-150.0f), x);
-    x = vf_select(x > 130.0f, vf_set(130.0f), x);
-    /* adding 1.5 * 2^23 rounds x / ln 2 to an integer and leaves it in the low bits */
-    vf shifted = vf_fma(x, vf_set(0x1.715476p+0f), vf_set(0x1.8p+23f));
-    vf n = shifted - 0x1.8p+23f;
-    vi power = (vi)shifted - (vi)vf_set(0x1.8p+23f);
+    x = vf_smaller(vf_set(130.0f), vf_larger(vf_set(-150.0f), x));
+    /* adding 1.5 * 2^23 rounds x / ln 2 to an integer */
+    vf n = vf_fma(x, vf_set(0x1.715476p+0f), vf_set(0x1.8p+23f)) - 0x1.8p+23f;
     /* ln 2 in two pieces: n times the first is exact */
     vf r = vf_fma(n, vf_set(-0x1.63p-1f), x);
     r = vf_fma(n, vf_set(0x1.bd0106p-13f), r);
@@ -99,10 +116,7 @@ static BS_INLINE vf vf_exp(vf x)
     p = vf_fma(p, r, vf_set(0x1.555554p-3f));
     p = vf_fma(p, r, vf_set(0.5f));
     vf value = vf_fma(p, r * r, r) + 1.0f;
-    /* two factors, so that neither leaves the normal range where the product does */
-    vi half = power >> 1;
-    vf first = (vf)((half + 127) << 23), second = (vf)((power - half + 127) << 23);
-    return value * first * second;
+    return vf_scale(value, n);
 }
 
 static BS_INLINE vf vf_tanh(vf x)

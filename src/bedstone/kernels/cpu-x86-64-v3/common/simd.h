@@ -31,6 +31,27 @@ static BS_INLINE vof vo_fma(vof a, vof b, vof c) { return v8_fma(a, b, c); }
 static BS_INLINE float vf_sum(vf v) { return v8_sum(v); }
 static BS_INLINE float vf_max(vf v) { return v8_max(v); }
 
+static BS_INLINE vf vf_quad(const float *p) { return _mm256_broadcast_ps((const __m128 *)p); }
+
+static BS_INLINE void vf_deal_quads(vf v[2])
+{
+    __m256 low = _mm256_permute2f128_ps(v[0], v[1], 0x20);
+    v[1] = _mm256_permute2f128_ps(v[0], v[1], 0x31);
+    v[0] = low;
+}
+
+static BS_INLINE vf vf_fold_quads(const vf v[4])
+{
+    __m256 a = _mm256_add_ps(_mm256_unpacklo_ps(v[0], v[1]), _mm256_unpackhi_ps(v[0], v[1]));
+    __m256 b = _mm256_add_ps(_mm256_unpacklo_ps(v[2], v[3]), _mm256_unpackhi_ps(v[2], v[3]));
+    return _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x44), _mm256_shuffle_ps(a, b, 0xee));
+}
+
+#define BS_LARGER
+
+static BS_INLINE vf vf_larger(vf a, vf b) { return _mm256_max_ps(a, b); }
+static BS_INLINE vf vf_smaller(vf a, vf b) { return _mm256_min_ps(a, b); }
+
 static BS_INLINE vf vf_from_f16(const uint8_t *p)
 {
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));

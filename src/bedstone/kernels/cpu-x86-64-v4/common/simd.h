@@ -48,10 +48,38 @@ static BS_INLINE void vf_sum_four(const vf v[4], float *sums)
     _mm_storeu_ps(sums, _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, one)));
 }
 
+static BS_INLINE vf vf_quad(const float *p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
+
+static BS_INLINE void vf_deal_quads(vf v[4])
+{
+    __m512 a = _mm512_shuffle_f32x4(v[0], v[1], 0x44), b = _mm512_shuffle_f32x4(v[0], v[1], 0xee);
+    __m512 c = _mm512_shuffle_f32x4(v[2], v[3], 0x44), d = _mm512_shuffle_f32x4(v[2], v[3], 0xee);
+    v[0] = _mm512_shuffle_f32x4(a, c, 0x88);
+    v[1] = _mm512_shuffle_f32x4(a, c, 0xdd);
+    v[2] = _mm512_shuffle_f32x4(b, d, 0x88);
+    v[3] = _mm512_shuffle_f32x4(b, d, 0xdd);
+}
+
+static BS_INLINE vf vf_fold_quads(const vf v[4])
+{
+    __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(v[0], v[1]), _mm512_unpackhi_ps(v[0], v[1]));
+    __m512 b = _mm512_add_ps(_mm512_unpacklo_ps(v[2], v[3]), _mm512_unpackhi_ps(v[2], v[3]));
+    return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0x44), _mm512_shuffle_ps(a, b, 0xee));
+}
+
 static BS_INLINE float vf_max(vf v)
 {
     return v8_max(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
+
+#define BS_LARGER
+
+static BS_INLINE vf vf_larger(vf a, vf b) { return _mm512_max_ps(a, b); }
+static BS_INLINE vf vf_smaller(vf a, vf b) { return _mm512_min_ps(a, b); }
+
+#define BS_SCALE
+
+static BS_INLINE vf vf_scale(vf x, vf power) { return _mm512_scalef_ps(x, power); }
 
 static BS_INLINE vf vf_from_f16(const uint8_t *p)
 {
