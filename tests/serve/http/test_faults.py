@@ -251,6 +251,16 @@ def test_an_error_of_the_engine_ends_the_stream_with_it(served):
     assert (response.status_code, response.json()["error"]["code"]) == (500, "engine")
 
 
+def test_a_stream_that_waits_says_that_it_is_there(served):
+    server = served(vocabulary(), forever, limits=Limits(4096, 400, 1, 4), comment_seconds=0.05)
+    server.fronted.engine.step = 0.01
+    with server.ask(COMPLETIONS, {**ENDLESS, "max_tokens": 40}):
+        server.until(lambda: server.fronted.engine.stats().running == 1)
+        text = post(server, COMPLETIONS, {**SHORT, "stream": True}).text
+    assert text.startswith(":\n\n")
+    assert told(events(text)) == ("<1><2>", "length")
+
+
 def test_an_answer_that_takes_too_long_is_ended(served):
     server = served(vocabulary(), forever, step=0.01, deadline_seconds=0.2)
     response = post(server, COMPLETIONS, ENDLESS)

@@ -25,8 +25,12 @@ class Box:
             self._events.append(event)
         self._filled.set()
 
+    def nudge(self) -> None:
+        """Let whoever waits go on, with nothing if nothing came."""
+        self._filled.set()
+
     async def take(self) -> list[Event]:
-        """All that wait, one at least.
+        """All that wait, once something does or somebody nudges.
 
         Raises `OverflowedError`: there were more than may wait.
         """

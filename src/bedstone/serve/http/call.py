@@ -137,6 +137,7 @@ class EventStream(Response):
         """Send all of it, or stop where the client leaves."""
         gone = asyncio.ensure_future(_gone(receive))
         told = asyncio.ensure_future(self._tell(send))
+        kept = asyncio.ensure_future(self._nudged())
         try:
             await asyncio.wait({told, gone}, return_when=asyncio.FIRST_COMPLETED)
             if told.done():
@@ -144,10 +145,16 @@ class EventStream(Response):
             else:
                 self._run.abort()
         finally:
-            for each in (told, gone):
+            for each in (told, gone, kept):
                 each.cancel()
-            await asyncio.gather(told, gone, return_exceptions=True)
+            await asyncio.gather(told, gone, kept, return_exceptions=True)
             self._run.close()
+
+    async def _nudged(self) -> None:
+        """Let the stream say now and then that it is there."""
+        while True:
+            await asyncio.sleep(self._endpoint.front.settings.comment_seconds)
+            self._run.nudge()
 
     async def _tell(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
@@ -168,7 +175,7 @@ class EventStream(Response):
                         yield _event(chunk)
                 if not self._run.live:
                     break
-                if not await self._run.more(front.settings.comment_seconds):
+                if not await self._run.more():
                     yield COMMENT
         except Refusal as refusal:
             yield _event(refusal.body)

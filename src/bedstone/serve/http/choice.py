@@ -55,6 +55,8 @@ class Choice:
     def take(self) -> Delta:
         """What is settled and was not told yet."""
         untold, self._untold = self._untold, []
+        if len(untold) == 1:
+            return untold[0]
         return Delta(
             tuple(joined(part for delta in untold for part in delta.parts)),
             tuple(entry for delta in untold for entry in delta.entries),

@@ -66,12 +66,13 @@ async def ordered(
     drawn = bounded(drawn, usual.behavior)
     stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
     constraints = iter(await front.constraints(form.grammar, count * len(prompts)))
+    itemized = amount.logprobs is not None or bool(asked.return_token_ids)
     name = token_hex(12)
     choices: list[Choice] = []
     requests: list[tuple[Request, Choice]] = []
     for prompt, room in zip(prompts, most, strict=True):
         for each in _seeds(drawn, count):
-            answer = Answer(front.detokenizer(), stops, form.reader())
+            answer = Answer(front.detokenizer(), stops, form.reader(), itemized=itemized)
             choice = Choice(len(choices), prompt, answer)
             request = Request(
                 id=f"{name}-{choice.index}",

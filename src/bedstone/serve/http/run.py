@@ -1,6 +1,5 @@
 """The choices of one call, from their requests to their last token."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -69,22 +68,23 @@ class Run:
             self.close()
             raise refusal(error) from error
 
-    async def more(self, seconds: float | None = None) -> bool:
-        """Hand on what has come, once something has; False where nothing did in so many seconds.
+    def nudge(self) -> None:
+        """Let `more` return, with False if nothing came."""
+        self._box.nudge()
+
+    async def more(self) -> bool:
+        """Hand on what has come, once something has.
 
         Raises `Refusal`: a request ended in another way than its answer, or its events piled up.
         """
         try:
-            async with asyncio.timeout(seconds):
-                events = await self._box.take()
-        except TimeoutError:
-            return False
+            events = await self._box.take()
         except OverflowedError:
             raise Refusal(503, "the answer was not taken in time", code="slow_reader") from None
         now = self._clock()
         for event in events:
             self._hand_on(event, now)
-        return True
+        return bool(events)
 
     def close(self) -> None:
         """Cancel what still runs."""

@@ -32,10 +32,19 @@ class Answer:
     """Puts a request's tokens together; deltas, joined, do not depend on how they were dealt out.
 
     `made` counts the tokens up to the one that completed a stop string, if one did: `stopped`.
+    Unless it is to be `itemized` there are no entries.
     """
 
-    def __init__(self, detokenizer: Detokenizer, stops: Collection[str], reader: Reader) -> None:
+    def __init__(
+        self,
+        detokenizer: Detokenizer,
+        stops: Collection[str],
+        reader: Reader,
+        *,
+        itemized: bool = True,
+    ) -> None:
         self.made = 0
+        self._itemized = itemized
         self._detokenizer = detokenizer
         self._stops = StopStrings(stops)
         self._reader = reader
@@ -87,6 +96,8 @@ class Answer:
 
     def _enter(self, token: Token) -> str:
         text = self._detokenizer.add((token.token,))
+        if not self._itemized:
+            return text
         self._halves.append(entry(token, self._length))
         self._length += len(text)
         if text:

@@ -31,6 +31,8 @@ class StopStrings:
         """What of the text so far can be no part of a stop string."""
         if self.stopped:
             return ""
+        if not self._stops:
+            return text
         self._text += text
         found = min(filter(None, map(self._end, self._stops)), default=None)
         if found is not None:
