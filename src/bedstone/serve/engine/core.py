@@ -20,6 +20,7 @@ from bedstone.serve.engine.ledger import Ledger
 from bedstone.serve.engine.options import Options
 from bedstone.serve.engine.queue import Queue
 from bedstone.serve.engine.rows import Rows
+from bedstone.serve.engine.running import Running
 from bedstone.serve.engine.schedule import Prompt, plan_chunks
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Event, Limits, Reason, Request, Stats, Token
@@ -55,7 +56,8 @@ class Core:
         self._ahead = max(1, session.ahead)
         self._chunk = min(able.rows, options.chunk)
         self._queue = Queue(self._holdings, options.admission)
-        self._prompts: list[Sequence] = []
+        self._running = Running(self._holdings, self._rows, self._calls)
+        self._prompts = self._running.prompts
         self._flights: deque[Flight] = deque()
         self._chain: Chain | None = None
         self._chained = -1
@@ -144,12 +146,12 @@ class Core:
 
     def stats(self) -> Stats:
         """What was done and is held."""
-        running = [*self._prompts, *self._rows.sequences]
+        running = self._running.held()
         total, held, kept = self._holdings.pages
         return Stats(
             running=len(running),
             waiting=len(self._queue),
-            batch=tuple((s.id, s.fed, s.made) for s in running),
+            batch=tuple((sequence.id, held, sequence.made) for sequence, held in running),
             pages_total=total,
             pages_held=held,
             pages_cached=kept,
@@ -186,7 +188,8 @@ class Core:
         left = rows.steps_left()
         while len(self._flights) < min(self._ahead, left):
             already = len(self._flights)
-            if not all(self._extend(sequence, already + 2) for sequence in rows.short(already + 2)):
+            short = rows.short(already + 2)
+            if not all(self._running.extend(sequence, already + 2) for sequence in short):
                 break
             self._flights.append(self._calls.chain(chain, already))
         return bool(self._flights)
@@ -205,7 +208,7 @@ class Core:
     def _enter(self) -> None:
         """Let in who waits."""
         self._restless = False
-        running = len(self._prompts) + len(self._rows)
+        running = len(self._running)
         for sequence in self._queue.enter(self._most - running, self._prompts, running):
             self._prompts.append(sequence)
             self._seat_ready(sequence)
@@ -213,21 +216,9 @@ class Core:
     def _make_room(self) -> None:
         """Pages for the rows' next tokens: the youngest give way where there are not enough."""
         for sequence in self._rows.short(2):
-            while sequence.row >= 0 and not self._extend(sequence, 2):
-                self._give_way(max(self._running(), key=lambda each: each.order))
-
-    def _extend(self, sequence: Sequence, ahead: int) -> bool:
-        lease = sequence.lease
-        if lease is None:
-            raise AssertionError(f"sequence `{sequence.id}` runs without a lease")
-        at = int(self._rows.positions[sequence.row])
-        if not self._holdings.extend(lease, min(at + ahead, sequence.most)):
-            return False
-        self._calls.repage(sequence)
-        return True
-
-    def _running(self) -> list[Sequence]:
-        return [*self._prompts, *self._rows.sequences]
+            while sequence.row >= 0 and not self._running.extend(sequence, 2):
+                self._preempted += 1
+                self._wait_again(self._running.youngest(), keep=True)
 
     def _feed_prompts(self) -> list[Flight]:
         """Start the pieces of prompts that go in now."""
@@ -279,17 +270,15 @@ class Core:
         """Keep a prompt for those that share it: with a slot, all but the token that must run."""
         per_sequence = self._holdings.geometry.per_sequence
         done = sequence.fed == sequence.prompt - 1 if per_sequence else not self._left(sequence)
-        if done and sequence.lease is not None:
-            self._holdings.keep(sequence.lease, sequence.tokens[: sequence.fed])
+        if done:
+            self._running.keep(sequence)
             self._restless = True
 
     def _seat_ready(self, sequence: Sequence) -> None:
         """Give a sequence a row once all but its last token are in."""
         past = sequence.fed >= sequence.prompt or not self._able.chunk.emits
         if sequence.left == 1 and past:
-            self._prompts.remove(sequence)
-            self._rows.add(sequence, needs_host=sequence.slow)
-            self._calls.seat(sequence)
+            self._running.seat(sequence)
 
     def _land(self, flight: Flight) -> None:
         """A step is over: a token for each of its rows."""
@@ -301,28 +290,39 @@ class Core:
         emits = flight.program.emits
         if emits is None:
             raise AssertionError("a step hands tokens back")
-        rows, count, tell = self._rows, len(flight.sequences), self._ledger.tell
+        rows, count = self._rows, len(flight.sequences)
         made = found[emits.buffer].reshape(-1, emits.width)[:count, 0]
+        tokens = made.tolist()
         same = flight.edition == rows.edition
         if same:
-            rows.tokens[:count] = made
-            rows.positions[:count] += 1
-        for row, (sequence, token) in enumerate(zip(flight.sequences, made.tolist(), strict=True)):
+            rows.advance(made)
+            if self._all_go_on(tokens):
+                return
+        for row, (sequence, token) in enumerate(zip(flight.sequences, tokens, strict=True)):
             if sequence.over:
                 continue
             if not same:
                 rows.tokens[sequence.row] = token
                 rows.positions[sequence.row] += 1
-            sequence.fed += 1
-            if sequence.slow or token in sequence.stops:
-                self._made(sequence, token, found, row)
-                continue
-            # what nearly all do, all of it here: there are as many as rows in each step
-            tokens = sequence.tokens
-            tokens.append(token)
-            tell(Token(sequence.id, token))
-            if len(tokens) == sequence.end:
-                self._end(sequence, "length")
+            self._made(sequence, token, found, row)
+
+    def _all_go_on(self, tokens: list[int]) -> bool:
+        """Take a token for each row, where none stops its sequence or wants more said of it.
+
+        That is what nearly all steps are, and there are as many rows in each.
+        """
+        plain = self._rows.plain()
+        if plain is None:
+            return False
+        for stops, token in zip(plain.stops, tokens, strict=True):
+            if token in stops:
+                return False
+        for append, token in zip(plain.appends, tokens, strict=True):
+            append(token)
+        self._ledger.tell(list(map(Token, plain.names, tokens)))
+        for sequence in self._rows.complete():
+            self._end(sequence, "length")
+        return True
 
     def _made(self, sequence: Sequence, token: int, found: Found, row: int) -> None:
         """A sequence has its next token."""
@@ -331,7 +331,7 @@ class Core:
             return
         sequence.tokens.append(token)
         logprob, top = self._calls.settings.told(found, row, sequence)
-        self._ledger.tell(Token(sequence.id, token, logprob, top))
+        self._ledger.tell([Token(sequence.id, token, logprob, top)])
         self._calls.settings.after(sequence, token)
         self._restrict(sequence, token)
         if not sequence.over and len(sequence.tokens) == sequence.end:
@@ -366,12 +366,8 @@ class Core:
             else:
                 self._wait_again(sequence, keep=False)
 
-    def _give_way(self, sequence: Sequence) -> None:
-        """A sequence lets go of its pages, and goes on when there is room again."""
-        self._preempted += 1
-        self._wait_again(sequence, keep=True)
-
     def _wait_again(self, sequence: Sequence, *, keep: bool) -> None:
+        """A sequence lets go of what it holds, and goes on when there is room again."""
         self._leave(sequence, keep=keep)
         sequence.fed = 0
         sequence.gave_way = True
@@ -386,18 +382,7 @@ class Core:
         self._ledger.end(sequence, reason, message)
 
     def _leave(self, sequence: Sequence, *, keep: bool) -> None:
-        """A sequence gives back what it holds; what it computed is kept for others."""
-        lease = sequence.lease
-        if lease is None:
-            raise AssertionError(f"sequence `{sequence.id}` leaves without a lease")
-        if sequence.row >= 0:
-            self._calls.unseat(*self._rows.remove(sequence))
-        else:
-            self._prompts.remove(sequence)
-        sequence.lease = None
-        self._restless = True
         # a state of one exact length is past it when steps are under way
-        if keep and not (self._flights and self._holdings.geometry.per_sequence):
-            self._holdings.retire(lease, sequence.tokens[: sequence.fed])
-        else:
-            lease.close()
+        exact = not (self._flights and self._holdings.geometry.per_sequence)
+        self._running.leave(sequence, keep=keep and exact)
+        self._restless = True

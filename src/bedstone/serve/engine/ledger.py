@@ -29,10 +29,10 @@ class Ledger:
         """A request is open."""
         self.open[sequence.id] = sequence
 
-    def tell(self, token: Token) -> None:
-        """A token of an open request."""
-        self._events.append(token)
-        self.made_tokens += 1
+    def tell(self, tokens: list[Token]) -> None:
+        """Tokens of open requests."""
+        self._events.extend(tokens)
+        self.made_tokens += len(tokens)
 
     def end(self, sequence: Sequence, reason: Reason, message: str = "") -> None:
         """A request is over; one that was over already is left alone."""

@@ -5,7 +5,9 @@ written, and no more. Rows are always the first of the arrays; where one leaves,
 place.
 """
 
+from collections.abc import Callable
 from collections.abc import Sequence as Items
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -159,6 +161,15 @@ class Lines:
             self._changed = False
 
 
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What a token of each row needs, in their order: names, where tokens go, which end it."""
+
+    names: list[str]
+    appends: list[Callable[[int], None]]
+    stops: list[frozenset[int]]
+
+
 class Rows:
     """The sequences of a step. `tokens` go in next, at `positions`; `room` tokens have a place.
 
@@ -184,6 +195,8 @@ class Rows:
             self.pages,
         )
         self._each_row = np.arange(most)
+        self._plain: Plain | None = None
+        self._plain_of = -1
 
     def __len__(self) -> int:
         return len(self.sequences)
@@ -204,6 +217,7 @@ class Rows:
         """Take a sequence out; the row that is free, and the one whose holder takes it."""
         row, last = sequence.row, len(self.sequences) - 1
         sequence.row = -1
+        sequence.fed = int(self.positions[row])
         moved = self.sequences.pop()
         if row != last:
             self.sequences[row] = moved
@@ -212,6 +226,39 @@ class Rows:
                 array[row] = array[last]
         self.edition += 1
         return row, last
+
+    def advance(self, made: NDArray[np.generic]) -> None:
+        """Each row has a token more: what goes in next."""
+        count = len(self.sequences)
+        self.tokens[:count] = made
+        self.positions[:count] += 1
+
+    def plain(self) -> Plain | None:
+        """What tokens of the rows need, where none of them needs the host."""
+        if self._plain_of != self.edition:
+            rows = self.sequences
+            slow = self.needs_host[: len(rows)].any()
+            self._plain_of = self.edition
+            self._plain = (
+                None
+                if slow
+                else Plain(
+                    [each.id for each in rows],
+                    [each.tokens.append for each in rows],
+                    [each.stops for each in rows],
+                )
+            )
+        return self._plain
+
+    def complete(self) -> list[Sequence]:
+        """Those whose last token has been made."""
+        count = len(self.sequences)
+        done = np.flatnonzero(self.positions[:count] + 1 >= self.ends[:count])
+        return [self.sequences[row] for row in done]
+
+    def held(self) -> list[tuple[Sequence, int]]:
+        """Each with how many tokens its states hold."""
+        return list(zip(self.sequences, self.positions.tolist(), strict=False))
 
     def slots(self, unit: int) -> NDArray[np.int32]:
         """Where each row's next token lies in a paged state."""

@@ -14,7 +14,7 @@ from bedstone.serve.requests import Request
 class Sequence:
     """`tokens` are the prompt and what was made, `end` of them once the last has been.
 
-    The states hold the first `fed` of them.
+    The states hold the first `fed` of them; while it has a row, `Rows.positions` says how many.
 
     `order` counts the requests as they came. `row` is its place in a step, -1 without one. `had` is
     how many tokens were there when it last began, `cached` when it first did, -1 before. `strikes`

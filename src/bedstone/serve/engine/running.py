@@ -1,0 +1,65 @@
+"""The sequences that hold something: prompts that go in, and the rows of a step."""
+
+from bedstone.pool import Lease
+from bedstone.serve.engine.calls import Calls
+from bedstone.serve.engine.holdings import Holdings
+from bedstone.serve.engine.rows import Rows
+from bedstone.serve.engine.sequence import Sequence
+
+
+class Running:
+    """`prompts` in the order they began, and `rows`, of which all but the last token are in."""
+
+    def __init__(self, holdings: Holdings, rows: Rows, calls: Calls) -> None:
+        self.prompts: list[Sequence] = []
+        self.rows = rows
+        self._holdings = holdings
+        self._calls = calls
+
+    def __len__(self) -> int:
+        return len(self.prompts) + len(self.rows)
+
+    def held(self) -> list[tuple[Sequence, int]]:
+        """Each with how many tokens its states hold."""
+        return [*((sequence, sequence.fed) for sequence in self.prompts), *self.rows.held()]
+
+    def youngest(self) -> Sequence:
+        """The one that came last."""
+        return max((*self.prompts, *self.rows.sequences), key=lambda each: each.order)
+
+    def seat(self, sequence: Sequence) -> None:
+        """A prompt is in: its sequence takes a row."""
+        self.prompts.remove(sequence)
+        self.rows.add(sequence, needs_host=sequence.slow)
+        self._calls.seat(sequence)
+
+    def extend(self, sequence: Sequence, ahead: int) -> bool:
+        """Have room for the next `ahead` tokens of a row; False: there are no pages for them."""
+        at = int(self.rows.positions[sequence.row])
+        if not self._holdings.extend(_lease(sequence), min(at + ahead, sequence.most)):
+            return False
+        self._calls.repage(sequence)
+        return True
+
+    def keep(self, sequence: Sequence) -> None:
+        """Keep for others what is in of a prompt."""
+        self._holdings.keep(_lease(sequence), sequence.tokens[: sequence.fed])
+
+    def leave(self, sequence: Sequence, *, keep: bool) -> None:
+        """A sequence gives back what it holds; `keep` what it computed for others."""
+        lease = _lease(sequence)
+        if sequence.row >= 0:
+            self._calls.unseat(*self.rows.remove(sequence))
+        else:
+            self.prompts.remove(sequence)
+        sequence.lease = None
+        if keep:
+            self._holdings.retire(lease, sequence.tokens[: sequence.fed])
+        else:
+            lease.close()
+
+
+def _lease(sequence: Sequence) -> Lease:
+    if sequence.lease is None:
+        raise AssertionError(f"sequence `{sequence.id}` runs without a lease")
+    return sequence.lease
