@@ -14,7 +14,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-PEER = "llama-cpp-python==0.3.36"
+PEER = "llama-cpp-python[server]==0.3.36"
 OURS, THEIRS = "bedstone", "llama.cpp"
 THEIRS_PLAIN = "llama.cpp without flash attention"
 WORKERS = Path(__file__).with_name("workers")

@@ -1,11 +1,7 @@
 """`bedstone serve`: who is let in, what is told, how it ends."""
 
-import os
 import signal
 import socket
-import subprocess
-import sys
-from contextlib import contextmanager
 
 import httpx
 import pytest
@@ -17,6 +13,7 @@ from bedstone.cli.serving import Manners, is_local, make_settings, read_keys, re
 from bedstone.errors import CallerError
 from bedstone.serve.http.settings import opens
 from command_line import bedstone
+from served import running
 from succ import write_succ
 
 PIECES = ["A", *"bcdefghijklmno"]
@@ -91,26 +88,6 @@ def test_what_cannot_be_is_refused_before_anything_is_compiled(checkpoint, monke
         ended = bedstone("serve", checkpoint, "--port", port)
     assert ended.code == 2
     assert ended.err == f"bedstone: `127.0.0.1` port {port}: Address already in use\n"
-
-
-@contextmanager
-def running(*arguments, **environ):
-    """A server in a process of its own, and where it answers."""
-    code = "from bedstone.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "serve", *map(str, arguments), "--port", "0"],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environ},
-    )
-    try:
-        line = process.stderr.readline()
-        assert " is served at http://127.0.0.1:" in line, line + process.stderr.read()
-        yield process, line.partition(" at ")[2].partition(": ")[0]
-    finally:
-        process.kill()
-        process.stderr.close()
-        process.wait()
 
 
 @pytest.mark.slow
