@@ -236,6 +236,19 @@ def test_tools_that_cannot_be_used_are_refused(fronted):
     assert "takes none" in refused(front, "tools", tools=[tool("f")])
 
 
+def test_one_call_is_enough_where_only_one_is_wanted(fronted):
+    call = '<tool_call>{"name": "f"}</tool_call>'
+    front = fronted(*saying([call[:20], call[20:] + call + "x", call]), tools="hermes")
+    fields = {"tools": [tool("f")], "parallel_tool_calls": False}
+    body = front.chat(**fields)
+    assert whole_calls(body) == [("f", "{}")]
+    assert body["usage"]["completion_tokens"] == 2
+    events = front.stream(PATH, **fields)
+    assert streamed_calls(events) == [("f", "{}")]
+    assert told(events)[1] == "tool_calls"
+    assert len(whole_calls(front.chat(tools=[tool("f")]))) == 3
+
+
 def test_the_model_is_told_of_tools_and_of_calls_it_made(fronted):
     front = fronted(*saying(["a"]), tools="hermes")
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}

@@ -41,7 +41,6 @@ def test_g01_stop_string_split_over_two_chunks(fronted):
     assert both(front, prompt=[0], max_tokens=8, stop=["\nUser:"]) == ("Hi", "stop", 3)
     text = ("Hi\nUser: more", "stop", 4)
     assert both(front, prompt=[0], max_tokens=8, stop="\nUserX") == text
-    assert front.engine.finished["cancelled"] == 2
 
 
 @pytest.mark.parametrize("stop", [["beta gamma"], ["gamma", "beta"]])

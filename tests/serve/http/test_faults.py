@@ -170,6 +170,7 @@ def test_events_that_nobody_takes_do_not_pile_up(fronted):
         (b'{"prompt":' + b"[" * 100_000, 400, None),
         (b'{"messages": ' + b'[{"role": "user", "content": ' * 5, 400, None),
         (b'{"prompt": [0], "metadata": {"a":' + b'{"a":' * 50_000, 400, None),
+        (b'{"prompt": [0], "guided_json": ' + b'{"items":' * 700 + b"1" + b"}" * 701, 400, None),
         (b'{"prompt": "a", "max_tokens": 1e400}', 400, None),
         (b'{"prompt": "a", "logit_bias": {"x": 1}}', 400, None),
         (b'{"prompt": "a", "logit_bias": {"999999": 1}}', 400, None),
@@ -249,6 +250,20 @@ def test_an_error_of_the_engine_ends_the_stream_with_it(served):
     assert last["error"]["type"] == "server_error"
     response = post(server, COMPLETIONS, {**SHORT, "max_tokens": 9})
     assert (response.status_code, response.json()["error"]["code"]) == (500, "engine")
+
+
+def test_a_device_that_failed_shows(fronted, monkeypatch):
+    from bedstone.errors import DeviceError
+
+    def broken(_request):
+        raise DeviceError("the engine has stopped")
+
+    front = fronted(vocabulary(), forever)
+    assert front.get("/health").status_code == 200
+    monkeypatch.setattr(front.engine, "submit", broken)
+    response = front.post(COMPLETIONS, SHORT)
+    assert (response.status_code, response.json()["error"]["code"]) == (500, "device")
+    assert front.get("/health").json() == {"status": "failed"}
 
 
 def test_a_stream_that_waits_says_that_it_is_there(served):

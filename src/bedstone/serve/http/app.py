@@ -83,9 +83,10 @@ class _Handlers:
         return _json(self._model)
 
     async def health(self, _request: HttpRequest) -> Response:
-        """`/health`: 503 while the server drains."""
-        draining = self._front.draining
-        return _json(Health("draining" if draining else "ok"), 503 if draining else 200)
+        """`/health`: 503 while the server drains, and once its device has failed."""
+        if self._front.failed:
+            return _json(Health("failed"), 503)
+        return _json(Health("draining"), 503) if self._front.draining else _json(Health("ok"))
 
     async def metrics(self, _request: HttpRequest) -> Response:
         """`/metrics`."""

@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from bedstone.serve.http.choice import Choice
 from bedstone.serve.http.front import Front
 from bedstone.serve.http.order import Order
-from bedstone.serve.http.refusal import Refusal, decoded
+from bedstone.serve.http.refusal import Refusal, bad, decoded
 from bedstone.serve.http.run import Run
 from bedstone.serve.text.answer import Delta
 
@@ -61,7 +61,10 @@ async def answered(endpoint: Endpoint, request: HttpRequest, body: bytes) -> Res
     front = endpoint.front
     asked = decoded(body, endpoint.decoder)
     front.require_model(asked.model)
-    order = await endpoint.order(asked, len(body))
+    try:
+        order = await endpoint.order(asked, len(body))
+    except RecursionError:
+        raise bad("the body is nested too deeply", code="invalid_json") from None
     run = front.run()
     try:
         await unless_gone(request, endpoint.begin(order))

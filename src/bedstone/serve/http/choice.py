@@ -22,12 +22,12 @@ class Choice:
 
     @property
     def made(self) -> int:
-        """How many tokens were made, up to the one that completed a stop string."""
+        """How many tokens were made, up to where it was stopped."""
         return self._answer.made
 
     @property
     def over(self) -> bool:
-        """Whether a stop string has ended it."""
+        """Whether it needs no more tokens."""
         return self._answer.stopped
 
     @property

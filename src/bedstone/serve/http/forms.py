@@ -34,6 +34,7 @@ class Form(Frozen):
     grammar: str | None = None
     thinks: bool = False
     thinking: bool = False
+    one_call: bool = False
 
     def reader(self) -> Reader:
         """A reader of one answer."""
@@ -65,7 +66,8 @@ def chat_form(asked: ChatRequest, settings: Settings, prompt: str) -> Form:
     grammar = grammar or called
     if grammar and thinks:
         grammar = after_thought(grammar, thinking=thinking)
-    return Form(settings, tools, grammar, thinks, thinking)
+    one_call = asked.parallel_tool_calls is False
+    return Form(settings, tools, grammar, thinks, thinking, one_call)
 
 
 def offered(asked: ChatRequest) -> Schemas:

@@ -56,6 +56,7 @@ class Front:
         self.began = clock()
         self.created = int(now().timestamp())
         self.draining = False
+        self.failed = False
         self.open_calls = 0
 
     @cached_property

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bedstone.errors import BedstoneError
 from bedstone.serve.http.call import GoneError
 from bedstone.serve.http.front import Front
-from bedstone.serve.http.refusal import Refusal, refusal
+from bedstone.serve.http.refusal import DEVICE, Refusal, refusal
 from bedstone.serve.http.settings import opens
 
 OPEN = frozenset({"/", "/health", "/openapi.json"})
@@ -57,6 +57,8 @@ class Guard:
             told = f"{scope['method']} `{scope['path']}`: there is no such thing here"
             await reply.refuse(Refusal(error.status_code, told), error.headers or {})
         except Refusal as error:
+            # an engine whose device failed answers nothing any more
+            self._front.failed = self._front.failed or error.fault.code == DEVICE
             await reply.refuse(error)
         except BedstoneError as error:
             await reply.refuse(refusal(error))

@@ -72,7 +72,13 @@ async def ordered(
     requests: list[tuple[Request, Choice]] = []
     for prompt, room in zip(prompts, most, strict=True):
         for each in _seeds(drawn, count):
-            answer = Answer(front.detokenizer(), stops, form.reader(), itemized=itemized)
+            answer = Answer(
+                front.detokenizer(),
+                stops,
+                form.reader(),
+                itemized=itemized,
+                one_call=form.one_call,
+            )
             choice = Choice(len(choices), prompt, answer)
             request = Request(
                 id=f"{name}-{choice.index}",

@@ -11,6 +11,8 @@ from bedstone.serve.http.replies import Failure, Fault
 RETRY_SECONDS = 1
 
 INVALID = "invalid_request_error"
+DEVICE = "device"
+"""The code where the engine's device failed."""
 KINDS: Mapping[int, str] = {
     401: "authentication_error",
     429: "rate_limit_error",
@@ -49,7 +51,7 @@ def refusal(error: BedstoneError) -> Refusal:
     if isinstance(error, CapacityError):
         return Refusal(429, str(error), code="queue_full")
     if isinstance(error, DeviceError):
-        return Refusal(500, str(error), code="device")
+        return Refusal(500, str(error), code=DEVICE)
     return Refusal(400, str(error))
 
 

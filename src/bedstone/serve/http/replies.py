@@ -205,7 +205,7 @@ class Detokenized(Frozen):
 class Health(Frozen):
     """Whether requests are taken."""
 
-    status: Literal["ok", "draining"]
+    status: Literal["ok", "draining", "failed"]
 
 
 class Fault(Frozen):

@@ -7,7 +7,7 @@ from typing import Literal
 from bedstone.checkpoint.tokenizer import Detokenizer
 from bedstone.serve.requests import Reason, Token
 from bedstone.serve.text.entries import Entry, entry
-from bedstone.serve.text.parts import Part, Reader, joined, said
+from bedstone.serve.text.parts import Arguments, Called, Part, Reader, joined, said
 from bedstone.serve.text.stops import StopStrings
 from bedstone.spec.frozen import Frozen
 
@@ -31,8 +31,8 @@ class Delta(Frozen):
 class Answer:
     """Puts a request's tokens together; deltas, joined, do not depend on how they were dealt out.
 
-    `made` counts the tokens up to the one that completed a stop string, if one did: `stopped`.
-    Unless it is to be `itemized` there are no entries.
+    It is `stopped` by a stop string, or after one call if no more are wanted; `made` counts the
+    tokens up to there. Unless it is to be `itemized` there are no entries.
     """
 
     def __init__(
@@ -42,8 +42,11 @@ class Answer:
         reader: Reader,
         *,
         itemized: bool = True,
+        one_call: bool = False,
     ) -> None:
         self.made = 0
+        self.stopped = False
+        self._one_call = one_call
         self._itemized = itemized
         self._detokenizer = detokenizer
         self._stops = StopStrings(stops)
@@ -52,11 +55,6 @@ class Answer:
         self._told = 0
         self._halves: list[Entry] = []
         self._waiting: deque[tuple[int, Entry]] = deque()
-
-    @property
-    def stopped(self) -> bool:
-        """Whether a stop string has ended it."""
-        return self._stops.stopped
 
     def echo(self, prompt: Sequence[Token]) -> Delta:
         """Begin with the prompt; stop strings are not looked for in it."""
@@ -74,18 +72,22 @@ class Answer:
         parts = self._pass_on(self._stops.add(self._enter(token)))
         if self._stops.stopped:
             parts += self._reader.finish(cut=True)
-            return Delta(tuple(joined(parts)), self._settled(), self._finish("stop"))
-        return Delta(tuple(parts), self._settled())
+        elif self._one_call and self._reader.calls:
+            parts = [part for part in parts if not _is_later_call(part)]
+        else:
+            return Delta(tuple(parts), self._settled())
+        self.stopped = True
+        return Delta(tuple(joined(parts)), self._settled(), self._finish("stop"))
 
     def finish(self, reason: Reason) -> Delta:
-        """The rest when no token follows; one that a stop string has ended has none."""
+        """The rest when no token follows; one that was stopped has none."""
         if self.stopped:
             return Delta()
         tail = self._detokenizer.finish()
         self._length += len(tail)
         parts = self._pass_on(self._stops.add(tail) + self._stops.finish())
         parts += self._reader.finish(cut=reason != "stop")
-        if not self.stopped:
+        if not self._stops.stopped:
             self._told = self._length
             self._place()
         return Delta(tuple(joined(parts)), self._settled(), self._finish(reason))
@@ -119,3 +121,7 @@ class Answer:
         if reason == "length":
             return "length"
         return "tool_calls" if self._reader.calls else "stop"
+
+
+def _is_later_call(part: Part) -> bool:
+    return isinstance(part, Called | Arguments) and part.index > 0
