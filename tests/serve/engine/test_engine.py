@@ -159,6 +159,26 @@ def test_a_device_that_fails_ends_every_request_with_its_error(engine, monkeypat
     served.close(1)
 
 
+def test_nobody_to_tell_is_the_end(session):
+    def deliver(_events):
+        raise OSError("the loop is closed")
+
+    served = ThreadedEngine(session(), deliver)
+    served.submit(Request("a", [1, 2], 3))
+    served.close(20)
+    with pytest.raises(DeviceError, match="the engine has stopped: OSError: the loop is closed"):
+        served.submit(Request("b", [1, 2], 3))
+
+
+def test_a_session_that_another_takes_is_said_to_be(engine):
+    served, inbox = engine(page=8, width=64, pages=256)
+    served.submit(Request("a", [1, 2], 500))
+    served._core._session.begin()
+    inbox.wait("a")
+    assert inbox.ends["a"].reason == "error"
+    assert "another generation began" in inbox.ends["a"].message
+
+
 def test_cancels_race_with_ends(engine):
     served, inbox = engine()
     names = [f"r{index}" for index in range(60)]

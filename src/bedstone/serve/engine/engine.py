@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 
 from bedstone.errors import BedstoneError, CallerError, CapacityError, DeviceError
@@ -149,7 +150,8 @@ class ThreadedEngine:
         for request in arrived:
             self._core.submit(request)
         self._core.fail(message)
-        self._tell()
+        with suppress(Exception):  # it may be the telling that failed
+            self._tell()
 
 
 def _is_ours(error: Exception) -> bool:
