@@ -185,7 +185,7 @@ def test_g34_a_form_that_cannot_be_kept_is_refused(fronted):
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
     assert "without constraints" in refused(front, response_format=schema)
     front = fronted(*saying(["a"]))
-    wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "strin"}}}
+    wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "word"}}}
     assert "the grammar cannot be used" in refused(front, response_format=wrong)
     refused(front, response_format={"type": "json_schema"})
     refused(front, response_format={"type": "yaml"})

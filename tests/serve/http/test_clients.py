@@ -46,7 +46,7 @@ def client(served):
 
 
 def test_openai_chats(client):
-    speaker = client(*saying(["Hel", "lo", "!"]))
+    speaker = client(*saying(["He", "llo", "!"]))
     answer = speaker.chat.completions.create(model="scripted", messages=MESSAGES)
     assert answer.choices[0].message.content == "Hello!"
     assert answer.choices[0].finish_reason == "stop"

@@ -172,7 +172,7 @@ def reasoned(chunks, *, thinking=False, cut=False):
         ("no <think>x</think>", False, [Said("no <think>x</think>")]),
         ("<thin", False, [Said("<thin")]),
         ("\n\n", False, [Said("\n\n")]),
-        ("a</thi", True, [Thought("a</thi")]),
+        ("a</th", True, [Thought("a</th")]),
         ("", True, []),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_grammar_that_is_over_says_so(vocabulary, grammars):
     "grammar",
     [
         regex_grammar("((("),
-        json_grammar({"type": "strin"}),
+        json_grammar({"type": "word"}),
         json_grammar([1]),
         json_grammar({"$ref": "https://example.com/schema"}),
         json_grammar(
