@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bedstone.errors import CallerError
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.serve.engine.options import Options
 from bedstone.serve.requests import Finished, Token
@@ -221,11 +222,17 @@ def test_small_requests_pass_a_large_one_and_then_no_more(core):
     assert first.index("large") == 17
 
 
-def test_rows_go_anywhere_and_the_answers_stay(core):
+@pytest.mark.parametrize(
+    ("ahead", "options"),
+    [(1, {}), (4, {"host_bytes": 2**18}), (4, {"admission": "worst"}), (3, {"reuse": False})],
+    ids=str,
+)
+def test_rows_go_anywhere_and_the_answers_stay(core, ahead, options, monkeypatch):
     """Requests that come and go at random, of all lengths, over every shape."""
+    monkeypatch.setattr(CpuDevice, "ahead", ahead)
     random = np.random.default_rng(5)
     for shape in SHAPES:
-        engine = core(Options(chunk=6, budget=12), pages=24, **shape)
+        engine = core(Options(chunk=6, budget=12, **options), pages=24, **shape)
         expected, cancelled = {}, set()
         for index in range(60):
             name, count = f"r{index}", int(random.integers(1, 20))
@@ -250,3 +257,39 @@ def test_rows_go_anywhere_and_the_answers_stay(core):
         stats = engine.core.stats()
         assert (stats.pages_held, stats.running, stats.waiting) == (0, 0, 0)
         assert stats.made_tokens == sum(len(tokens) for tokens in engine.tokens.values())
+
+
+@pytest.mark.parametrize("ahead", [1, 4])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_requests_may_fill_the_context_and_the_pool(core, shape, ahead, monkeypatch):
+    """Each as long as a sequence can be, in a pool that holds one of them."""
+    monkeypatch.setattr(CpuDevice, "ahead", ahead)
+    pads = not shape.get("told", True)
+    engine = core(pages=16 + pads, **shape)
+    assert engine.core.limits.context == 64
+    folded = bool(shape.get("folded"))
+    for index, count in enumerate((63, 34, 1)):
+        engine.submit(str(index), [1 + index] * (64 - count), count)
+    engine.finish()
+    for index, count in enumerate((63, 34, 1)):
+        expected = answers([1 + index] * (64 - count), count, folded=folded)
+        assert engine.tokens[str(index)] == expected
+    stats = engine.core.stats()
+    assert (stats.pages_total, stats.pages_held) == (16, 0)
+
+
+def test_the_pool_bounds_what_may_be_asked(core):
+    engine = core(pages=5)
+    assert engine.core.limits.context == 20
+    engine.submit("a", [1] * 19, 1)
+    with pytest.raises(CallerError, match="19 tokens and 2 more are 21, the context holds 20"):
+        engine.submit("b", [1] * 19, 2)
+    padded = core(pages=5, told=False)
+    assert padded.core.limits.context == 16
+
+
+@pytest.mark.parametrize("options", [{"chunk": 0}, {"budget": 0}, {"queue": -1}, {"sequences": 0}])
+def test_options_that_cannot_be(options):
+    (name,) = options
+    with pytest.raises(CallerError, match=f"`{name}` is {options[name]}: expected"):
+        Options(**options)
