@@ -4,23 +4,15 @@ import asyncio
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from time import monotonic
 
 import httpx
 import numpy as np
 import pytest
 
-from bedstone.checkpoint.reference import open_checkpoint
-from bedstone.runtime.load import load
-from bedstone.serve.engine import Options, ThreadedEngine
-from bedstone.serve.http.bridge import Bridge
-from bedstone.serve.http.front import Front, Voice
-from bedstone.serve.http.settings import Settings
-from fronts import Served, events, told
+from fronts import events, told
 from packages import compiled
 from succ import write_succ
+from whole import serving
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("whole")]
 
@@ -29,40 +21,6 @@ PIECES = ["A", "Hi", "\nUser", ":", " more", b"\xf0\x9f", b"\x91\x8d", " alpha",
 SUCCESSOR, OTHER = -0.24274488, -4.24271288
 COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
 WIDTH = 4
-
-
-class Whole:
-    """A real engine behind what serves a front."""
-
-    def __init__(self, package, cache, **options) -> None:
-        self.opened = open_checkpoint(package.lock.checkpoint)
-        self.session = load(package.path, cache=cache, threads=1, sequences=WIDTH)
-        bridge = Bridge()
-        self.engine = ThreadedEngine(
-            self.session, bridge.deliver, Options(**options), clock=monotonic
-        )
-        voice = Voice(self.opened.tokenizer, self.opened.chat_template)
-        settings = Settings(model="succ")
-        self.front = Front(
-            self.engine, bridge, voice, settings, monotonic, lambda: datetime.now(UTC)
-        )
-
-    def close(self) -> None:
-        self.front.workers.close()
-        self.engine.close(0)
-        self.session.close()
-        self.opened.close()
-
-
-@contextmanager
-def serving(package, cache, **options):
-    whole = Whole(package, cache, **options)
-    server = Served(whole)
-    try:
-        yield server
-    finally:
-        server.close()
-        whole.close()
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +39,7 @@ def package_of(tmp_path_factory, cache, name, **options):
 def server(tmp_path_factory, cache):
     """After token i comes i + 1; the last is the end."""
     package = package_of(tmp_path_factory, cache, "succ", pieces=PIECES, eos=[15])
-    with serving(package, cache) as opened:
+    with serving(package.path, cache, WIDTH) as opened:
         yield opened
 
 
@@ -90,7 +48,7 @@ def uniform(tmp_path_factory, cache):
     """Every one of 256 tokens is as likely as any other."""
     shape = {"pieces": [], "vocab": 256, "context": 128, "uniform": True}
     package = package_of(tmp_path_factory, cache, "uniform", **shape)
-    with serving(package, cache) as opened:
+    with serving(package.path, cache, WIDTH) as opened:
         yield opened
 
 

@@ -78,7 +78,8 @@ def test_ids_there_and_back(fronted):
 
 def test_counters(fronted):
     front = fronted()
-    front.complete([0], max_tokens=3)
+    # the tokens of a prompt that is scored are nobody's answer
+    front.complete([0, 1], max_tokens=3, echo=True, logprobs=0)
     front.post(PATH, {"prompt": [0], "max_tokens": -1})
     text = front.get("/metrics").text
     for line in (
@@ -88,7 +89,7 @@ def test_counters(fronted):
         "bedstone_time_to_first_token_seconds_count 1.0",
         "bedstone_inter_token_seconds_count 2.0",
         "bedstone_request_seconds_count 1.0",
-        "bedstone_made_tokens_total 3.0",
+        "bedstone_made_tokens_total 4.0",
         'bedstone_requests_total{reason="length"} 1.0',
         "bedstone_running 0.0",
         "bedstone_aborts_total 0.0",

@@ -76,9 +76,10 @@ class Front:
         """A stream of an answer's ids to text."""
         return Detokenizer(self.tokenizer, keep=self.keep)
 
-    def run(self) -> Run:
-        """Requests to be under way together."""
-        return Run(self.engine, self.bridge, self.meters, self.clock, self.settings.waiting_events)
+    def run(self, *, counted: bool = True) -> Run:
+        """Requests to be under way together; those that nobody asked for are not `counted`."""
+        meters = self.meters if counted else None
+        return Run(self.engine, self.bridge, meters, self.clock, self.settings.waiting_events)
 
     async def constraints(self, grammar: str | None, count: int) -> Collection[Constraint | None]:
         """A constraint for each of so many sequences.

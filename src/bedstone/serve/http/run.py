@@ -34,10 +34,13 @@ class Taker(Protocol):
 
 
 class Run:
-    """Requests under way together. `close` it whatever happens: what still runs is cancelled."""
+    """Requests under way together. `close` it whatever happens: what still runs is cancelled.
+
+    Without `meters` nobody counts what it does.
+    """
 
     def __init__(
-        self, engine: Engine, bridge: Bridge, meters: Meters, clock: Clock, waiting: int
+        self, engine: Engine, bridge: Bridge, meters: Meters | None, clock: Clock, waiting: int
     ) -> None:
         self._engine = engine
         self._bridge = bridge
@@ -96,7 +99,8 @@ class Run:
 
     def abort(self) -> None:
         """Close it because its client went away."""
-        self._meters.aborts.inc(self.live)
+        if self._meters is not None:
+            self._meters.aborts.inc(self.live)
         self.close()
 
     def _hand_on(self, event: Event, now: float) -> None:
@@ -119,9 +123,12 @@ class Run:
     def _done(self, request: str) -> None:
         del self._takers[request]
         self._bridge.forget((request,))
-        self._meters.whole.observe(self._clock() - self._began)
+        if self._meters is not None:
+            self._meters.whole.observe(self._clock() - self._began)
 
     def _time(self, request: str, now: float) -> None:
+        if self._meters is None:
+            return
         last = self._last.get(request)
         if last is None:
             self._meters.first.observe(now - self._began)

@@ -32,7 +32,7 @@ async def scored(front: Front, order: Order, top: int) -> Sequence[Sequence[Toke
 
     Raises `Refusal`: the engine does not take them.
     """
-    run = front.run()
+    run = front.run(counted=False)
     scores = [_Score(prompt.ids[0]) for prompt in order.prompts]
     requests = [
         (
