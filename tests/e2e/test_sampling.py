@@ -17,6 +17,7 @@ from bedstone.spec.codec import serialize
 from bedstone.spec.package import LOCK, MANIFEST
 from bedstone.spec.sampling import SAMPLING, Sampling
 from bedstone.verify.sampling import SETTINGS
+from e2e_cli import run_cli
 from letters import write_tokenizer
 from packages import PAGE, Fed, compiled
 from smollm2 import REFERENCE
@@ -186,6 +187,37 @@ def test_the_reference_reader_accepts_what_it_knows_of_it(package, reference):
     }
     answer = reference.ask(serialize(replace(manifest, buffers=buffers)))
     assert answer.accepted, answer.messages
+
+
+@pytest.mark.slow
+def test_a_run_is_drawn_and_tells_its_seed(checkpoint, plain, package, cache):
+    def told(*options: str, of: str = str(checkpoint)) -> dict:
+        run = ["run", of, "--raw", "--prompt", "abc", "--max-tokens", "12", "--json"]
+        ended = run_cli([*run, *options], cache)
+        assert ended.code == 0, ended.err
+        return json.loads(ended.out)
+
+    greedy = told()
+    assert greedy["seed"] is None
+    drawn = told("--temperature", "1.5")
+    again = told("--temperature", "1.5", "--seed", str(drawn["seed"]), of=str(package.path))
+    assert again["tokens"] == drawn["tokens"] != greedy["tokens"]
+    penalised = told("--repetition-penalty", "3")
+    assert penalised["seed"] is None
+    assert penalised["tokens"] != greedy["tokens"]
+    options = ["--top-k", "3", "--seed", "4"]
+    prompts = ["--prompt", "abc", "--prompt", "Zq"]
+    both = run_cli(["run", str(package.path), "--raw", *prompts, *options, "--json"], cache)
+    one = run_cli(["run", str(package.path), "--raw", *prompts[:2], *options, "--json"], cache)
+    told_both = json.loads(both.out)
+    assert told_both["answers"][0]["tokens"] == json.loads(one.out)["tokens"]
+    assert told_both["seed"] == 4
+    ended = run_cli(["run", str(plain.path), "--prompt", "a", "--top-p", "0.5"], cache)
+    ended.require_one_line("takes the likeliest tokens", "--sampler")
+    out = checkpoint.parent / "compiled"
+    ended = run_cli(["compile", str(checkpoint), "-o", str(out), "--sampler", "--json"], cache)
+    assert json.loads(ended.out)["sampler"] is True
+    assert (out / SAMPLING).is_file()
 
 
 @pytest.mark.slow

@@ -22,18 +22,21 @@ def compile(  # noqa: A001, PLR0913  (the public name of DESIGN's API, its optio
     numerics: Numerics = "quantized",
     context: int | None = None,
     sequences: int = 1,
+    sampler: bool = False,
     cache: str | Path | None = None,
 ) -> Package:
     """Compile a checkpoint for a target into the directory `out`.
 
     `checkpoint` is a directory, a `.gguf` file or `pkg:PACKAGE/FILE`. `context` is the most
     positions a sequence may reach; None takes the model's own. More than one of `sequences` adds a
-    step that decodes up to so many at once. Any fault is a `BedstoneError`.
+    step that decodes up to so many at once; with a `sampler` each says how its tokens are drawn.
+    Any fault is a `BedstoneError`.
     """
     opened = open_checkpoint(str(checkpoint))
     try:
         kept = Path(cache) if cache is not None else user_cache()
-        request = Request(opened, Options(numerics, context, sequences=sequences), kept, target)
+        options = Options(numerics, context, sequences=sequences, sampler=sampler)
+        request = Request(opened, options, kept, target)
         return compile_checkpoint(request, Path(out), lambda _: None)
     finally:
         opened.close()

@@ -20,6 +20,7 @@ from bedstone.cli.options import (
 )
 from bedstone.cli.picks import TracesOption, read_picks
 from bedstone.cli.progress import Stages
+from bedstone.cli.sampling import SamplerOption
 from bedstone.cli.served import borrowed_note, read_target
 
 
@@ -33,6 +34,7 @@ def command(
     device: DeviceOption = None,
     context: ContextOption = None,
     sequences: SequencesOption = 1,
+    sampler: SamplerOption = False,
     traces: TracesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,7 +44,7 @@ def command(
     from bedstone.checkpoint.reference import open_checkpoint
 
     opened = open_checkpoint(checkpoint)
-    options = Options(numerics.value, context, sequences=sequences)
+    options = Options(numerics.value, context, sequences=sequences, sampler=sampler)
     wanted = device_target(target, device)
     picks = read_picks(traces, opened, wanted)
     request = Request(opened, options, cache_directory(), wanted, picks)
@@ -63,6 +65,7 @@ def command(
                 "numerics": package.lock.numerics,
                 "context": package.lock.context,
                 "sequences": package.lock.sequences,
+                "sampler": package.lock.sampling is not None,
                 "modules": package.lock.modules,
                 "seconds": stages.seconds,
             }

@@ -5,7 +5,10 @@ from dataclasses import asdict, dataclass
 
 @dataclass(slots=True)
 class Outcome:
-    """What a run made, and its times in seconds. `first` counts from the command's start."""
+    """What a run made, and its times in seconds. `first` counts from the command's start.
+
+    `seed` is what the tokens hang on, None where they are the likeliest.
+    """
 
     text: str
     tokens: list[int]
@@ -14,6 +17,7 @@ class Outcome:
     first_seconds: float
     prefill_seconds: float
     decode_seconds: float
+    seed: int | None = None
 
     @property
     def prefill_rate(self) -> float:
@@ -38,7 +42,7 @@ class Outcome:
         return (
             f"first token {self.first_seconds:.2f} s · prefill {self.prompt_tokens} tokens at "
             f"{self.prefill_rate:.0f} tok/s · decode {len(self.tokens)} tokens at "
-            f"{self.decode_rate:.1f} tok/s"
+            f"{self.decode_rate:.1f} tok/s{_seeded(self.seed)}"
         )
 
 
@@ -61,6 +65,7 @@ class Answers:
     first_seconds: float
     prefill_seconds: float
     decode_seconds: float
+    seed: int | None = None
 
     @property
     def prefill_rate(self) -> float:
@@ -89,5 +94,9 @@ class Answers:
         return (
             f"{len(self.answers)} answers · first token {self.first_seconds:.2f} s · "
             f"prefill {fed} tokens at {self.prefill_rate:.0f} tok/s · decode {made} tokens at "
-            f"{self.decode_rate:.1f} tok/s"
+            f"{self.decode_rate:.1f} tok/s{_seeded(self.seed)}"
         )
+
+
+def _seeded(seed: int | None) -> str:
+    return "" if seed is None else f" · seed {seed}"

@@ -20,12 +20,23 @@ from bedstone.cli.options import ContextOption, DeviceOption, Numerics, TargetOp
 from bedstone.cli.outcome import Answer, Answers, Outcome
 from bedstone.cli.picks import TracesOption, read_picks
 from bedstone.cli.progress import Stages
+from bedstone.cli.sampling import (
+    MinPOption,
+    RepetitionOption,
+    SeedOption,
+    TemperatureOption,
+    TopKOption,
+    TopPOption,
+    require_sampler,
+    sampling_of,
+)
 from bedstone.errors import CallerError, CapacityError, WeightError
 
 if TYPE_CHECKING:
     from bedstone.build.request import Package
     from bedstone.checkpoint.checkpoint import Checkpoint
     from bedstone.runtime.session import Session
+    from bedstone.spec.sampling import Sampling
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +96,46 @@ ChatOption = Annotated[
         "--chat/--raw", help="Wrap the prompt in the chat template, if there is one, or do not."
     ),
 ]
+RunArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="CHECKPOINT|PACKAGE",
+        help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
+    ),
+]
+RunNumericsOption = Annotated[
+    Numerics | None,
+    typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be answered: prompts as texts and as ids, since when, and whether aloud.
+
+    `sampling` None takes the likeliest tokens.
+    """
+
+    texts: list[str]
+    ids: list[list[int]]
+    max_tokens: int
+    sampling: "Sampling | None"
+    began: float
+    echo: bool
 
 
 def command(
-    checkpoint: Annotated[
-        str,
-        typer.Argument(
-            metavar="CHECKPOINT|PACKAGE",
-            help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
-        ),
-    ],
+    checkpoint: RunArgument,
     prompt: PromptsOption,
     chat: ChatOption = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to make.")] = 256,
-    numerics: Annotated[
-        Numerics | None,
-        typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
-    ] = None,
+    temperature: TemperatureOption = None,
+    top_k: TopKOption = None,
+    top_p: TopPOption = None,
+    min_p: MinPOption = None,
+    seed: SeedOption = None,
+    repetition: RepetitionOption = None,
+    numerics: RunNumericsOption = None,
     threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
     target: TargetOption = "auto",
     device: DeviceOption = None,
@@ -113,10 +147,14 @@ def command(
     from bedstone.runtime.load import load
 
     began = perf_counter()
-    wanted = Wanted(numerics, context, device_target(target, device), len(prompt), traces)
+    sampling = sampling_of(temperature, top_k, top_p, min_p, seed, repetition)
+    pinned = device_target(target, device)
+    wanted = Wanted(numerics, context, pinned, len(prompt), traces, sampling is not None)
     texts = [sys.stdin.read() if text == "-" else text for text in prompt]
     with Stages() as stages:
         opened, package = open_package(checkpoint, wanted, stages)
+        if sampling is not None:
+            require_sampler(package)
         template = opened.chat_template
         wrapped = template is not None if chat is None else chat
         ids = [_prompt_ids(opened, text, chat=wrapped) for text in texts]
@@ -131,13 +169,9 @@ def command(
             cache=cache_directory(),
             progress=stages.step,
         )
+    asked = Asked(texts, ids, max_tokens, sampling, began, echo=not as_json)
     with session:
-        outcome: Outcome | Answers
-        if len(ids) > 1:
-            prompts = list(zip(texts, ids, strict=True))
-            outcome = _answer(session, opened, prompts, max_tokens, began, echo=not as_json)
-        else:
-            outcome = _generate(session, opened, ids[0], max_tokens, began, echo=not as_json)
+        outcome = (_answer if len(ids) > 1 else _generate)(session, opened, asked)
     for note in _notes(opened, package):
         print(f"note: {note}", file=sys.stderr)
     if as_json:
@@ -218,73 +252,66 @@ def _require_room(prompts: Sequence[Sequence[int]], package: "Package") -> None:
         )
 
 
-def _generate(
-    session: "Session",
-    opened: "Checkpoint",
-    ids: list[int],
-    max_tokens: int,
-    began: float,
-    *,
-    echo: bool,
-) -> Outcome:
-    """Generate, streaming to stdout where `echo`; an interrupt ends the text where it is."""
+def _generate(session: "Session", opened: "Checkpoint", asked: Asked) -> Outcome:
+    """Generate, streaming to stdout where it is aloud; an interrupt ends the text where it is."""
     from bedstone.checkpoint.tokenizer import Detokenizer
     from bedstone.runtime.generate import Generator
+    from bedstone.spec.sampling import LIKELIEST
 
-    generator = Generator(session)
+    generator = Generator(session, sampling=asked.sampling or LIKELIEST)
     stream = Detokenizer(opened.tokenizer)
     started = perf_counter()
     tokens: list[int] = []
     pieces: list[str] = []
     first = last = started
     try:
-        for token in generator.generate(ids, max_tokens, opened.tokenizer.eos):
+        for token in generator.generate(asked.ids[0], asked.max_tokens, opened.tokenizer.eos):
             last = perf_counter()
             first = first if tokens else last
             tokens.append(token)
             pieces.append(stream.add([token]))
-            if echo:
+            if asked.echo:
                 print(pieces[-1], end="", flush=True)
     finally:
         pieces.append(stream.finish())
-        if echo and tokens:
+        if asked.echo and tokens:
             print(pieces[-1], flush=True)
     return Outcome(
         text="".join(pieces),
         tokens=tokens,
         finish=generator.finish,
-        prompt_tokens=len(ids),
-        first_seconds=first - began,
+        prompt_tokens=len(asked.ids[0]),
+        first_seconds=first - asked.began,
         prefill_seconds=first - started,
         decode_seconds=last - first,
+        seed=_seed(asked),
     )
 
 
-def _answer(
-    session: "Session",
-    opened: "Checkpoint",
-    prompts: Sequence[tuple[str, list[int]]],
-    max_tokens: int,
-    began: float,
-    *,
-    echo: bool,
-) -> Answers:
-    """Answer several prompts, texts and their ids, together; they are printed where `echo`."""
+def _answer(session: "Session", opened: "Checkpoint", asked: Asked) -> Answers:
+    """Answer several prompts together, each as it would be alone; print them where it is aloud."""
     from bedstone.runtime.together import Together
 
-    together = Together(session, len(prompts))
-    tokens: list[list[int]] = [[] for _ in prompts]
+    each = len(asked.ids)
+    together = Together(session, each, None if asked.sampling is None else [asked.sampling] * each)
+    tokens: list[list[int]] = [[] for _ in asked.ids]
     started = first = perf_counter()
-    ids = [ids for _, ids in prompts]
-    for index, token in together.generate(ids, max_tokens, opened.tokenizer.eos):
+    for index, token in together.generate(asked.ids, asked.max_tokens, opened.tokenizer.eos):
         if not any(tokens):
             first = perf_counter()
         tokens[index].append(token)
     done = perf_counter()
     answers = [
         Answer(text, opened.tokenizer.decode(made), made, finish, len(fed))
-        for (text, fed), made, finish in zip(prompts, tokens, together.finish, strict=True)
+        for text, fed, made, finish in zip(
+            asked.texts, asked.ids, tokens, together.finish, strict=True
+        )
     ]
-    if echo:
+    if asked.echo:
         print("\n\n".join(f"> {answer.prompt.strip()}\n{answer.text}" for answer in answers))
-    return Answers(answers, first - began, first - started, done - first)
+    return Answers(answers, first - asked.began, first - started, done - first, _seed(asked))
+
+
+def _seed(asked: Asked) -> int | None:
+    """What the numbers that tokens were drawn by hang on, where any were."""
+    return asked.sampling.seed if asked.sampling and asked.sampling.temperature > 0 else None
