@@ -28,7 +28,7 @@ FAMILIES: Mapping[str, str] = {
         "quantize": "quantize",
         "mixture": "route score topk renorm expert_glu expert_product expert_sum weighted_sum",
         "recurrent": "conv conv_parts delta decay",
-        "ends": "embed argmax",
+        "ends": "embed argmax sample finish",
     }.items()
     for kind in kinds.split()
 }

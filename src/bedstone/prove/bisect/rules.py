@@ -66,6 +66,7 @@ class Rules:
             lock.context,
             tuple(rule for rule in RULES if rule in held),
             lock.sequences,
+            lock.sampling is not None,
         )
         request = Request(self.checkpoint, options, self.cache, lock.target)
         package = compile_checkpoint(request, self.folder / str(number), lambda _: None)
@@ -97,8 +98,9 @@ def rules_between(a: Path, b: Path, cache: Path, folder: Path, open_: ExitStack)
     return replace(rules, a=held[0], b=held[1])
 
 
-def _compiled_as(lock: Lock) -> tuple[str, str, str, int, int]:
-    return lock.identity, lock.target, lock.numerics, lock.context, lock.sequences
+def _compiled_as(lock: Lock) -> tuple[str, str, str, int, int, bool]:
+    how = lock.identity, lock.target, lock.numerics, lock.context, lock.sequences
+    return (*how, lock.sampling is not None)
 
 
 def _fired(plan: Path) -> Iterator[str]:

@@ -53,7 +53,8 @@ def count_bytes(package: Path, steps: Sequence[Step]) -> dict[Step, tuple[int, .
     found = {}
     with closing(opened):
         for step in steps:
-            graph = form_graph(opened, step.form, lock.context, step.rows)
+            sampled = lock.sampling is not None
+            graph = form_graph(opened, step.form, lock.context, step.rows, sampled=sampled)
             planned = PlannedStep(graph, lane.lower(graph), lane)
             costs = launch_costs(planned, step.at)
             found[step] = tuple(Cost.of([cost]).nbytes for cost in costs)
