@@ -40,7 +40,8 @@ class Entries:
     def __init__(self, target: Input) -> None:
         self._target = target
         self._values = target.values
-        self._low, self._high = len(self._values), 0
+        self._unchanged = len(self._values), 0
+        self._low, self._high = self._unchanged
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember, to be written before the next step."""
@@ -67,7 +68,9 @@ class Entries:
         high = min(self._high, rows)
         if self._low < high:
             self._target.write(high - self._low, self._low)
-        self._low, self._high = len(self._values), 0
+        # what is left may be read by a call of more rows that belong to nobody
+        left = self._high > rows
+        self._low, self._high = (max(self._low, rows), self._high) if left else self._unchanged
 
     def _change(self, row: int) -> None:
         self._low, self._high = min(self._low, row), max(self._high, row + 1)
@@ -112,10 +115,13 @@ class Fronts:
 
     def flush(self, rows: int) -> None:
         """Write the rows that changed, each as far as it is used."""
+        left = set()
         for row in self._changed:
-            if row < rows and self._used[row]:
+            if row >= rows:
+                left.add(row)
+            elif self._used[row]:
                 self._target.write_elements(row * self._width, self._used[row])
-        self._changed.clear()
+        self._changed = left
 
     def _put(self, row: int, value: NDArray[np.generic] | float) -> int:
         count = np.size(value)
