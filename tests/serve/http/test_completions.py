@@ -1,10 +1,14 @@
 """`/v1/completions` over an engine that counts: after token i comes i + 1."""
 
+import json
+
 import pytest
 
+from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.serve.requests import Limits
 from fronts import Fronted, saying, told
 from scripted import OTHER, SUCCESSOR, letters
+from succ import write_succ
 
 PATH = "/v1/completions"
 FACE = "\U0001f468\U0001f3fd\u200d\u2640\ufe0f".encode()
@@ -180,6 +184,17 @@ def test_g28_several_end_tokens(fronted):
     text = ("<1><2><3><4><5>", "length", 5)
     assert both(front, prompt=[0], ignore_eos=True, max_tokens=5) == text
     assert both(front, prompt=[0], stop_token_ids=[2]) == ("<1>", "stop", 1)
+
+
+def test_g28_both_files_of_a_checkpoint_name_ends(fronted, tmp_path):
+    for given in ([9, 4], 4):
+        folder = write_succ(tmp_path / str(given), list("abcdefghijkl"), eos=[9])
+        (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": given}))
+        opened = open_checkpoint(str(folder))
+        front = fronted(opened.tokenizer)
+        assert both(front, prompt=[0]) == ("bcd", "stop", 3)
+        assert set(opened.tokenizer.eos) == {4, 9}
+        opened.close()
 
 
 @pytest.mark.parametrize(("most", "finish"), [(2, "length"), (4, "length"), (5, "stop")])

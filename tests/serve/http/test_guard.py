@@ -54,6 +54,13 @@ def test_paths_and_methods_that_are_none(fronted):
     assert front.post("/health", {}).status_code == 405
 
 
+def test_what_is_refused_is_not_told_back_at_length(fronted):
+    front = fronted()
+    for body in ({**BODY, "model": "m" * 10**6}, {**BODY, "f" * 10**6: 1}):
+        assert len(front.post(PATH, body).content) < 3000
+    assert len(front.get("/" + "x" * 10_000).content) < 3000
+
+
 def test_models(fronted):
     front = fronted()
     [model] = front.get("/v1/models").json()["data"]

@@ -9,6 +9,7 @@ from bedstone.serve.http.usual import Usual, own_settings
 from bedstone.serve.requests import Limits
 from bedstone.spec.target import Behavior, Policy, Preset
 from bedstone.spec.target import Sampling as Presets
+from fronts import CHAT, saying
 from scripted import letters
 
 PATH = "/v1/completions"
@@ -163,3 +164,12 @@ def test_a_template_is_told_whether_to_think():
     assert Usual(POLICY).variables({"enable_thinking": False}, tools=False) == {
         "enable_thinking": False
     }
+
+
+def test_a_thought_is_bounded_as_the_record_says(fronted):
+    usual = Usual(Policy(behavior=Behavior(thinking_default=True, thinking_tokens=3)))
+    options = {"usual": usual, "reasoning": True, "template": CHAT + "<think>"}
+    front = fronted(*saying(list("hmhmhmhm" * 9)), **options)
+    message = front.chat(max_tokens=30)["choices"][0]["message"]
+    assert message["reasoning_content"] == "hmh"
+    assert message["content"] == "hmhmhmhm" * 2

@@ -1,6 +1,6 @@
 """What every endpoint stands on: an engine, a vocabulary, and how the server is set up."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -8,6 +8,7 @@ from bedstone.checkpoint.chat import ChatTemplate
 from bedstone.checkpoint.tokenizer import Detokenizer, Tokenizer
 from bedstone.errors import BedstoneError
 from bedstone.serve.http.bridge import Bridge
+from bedstone.serve.http.forms import Form
 from bedstone.serve.http.meters import Meters
 from bedstone.serve.http.prompts import Prompter
 from bedstone.serve.http.refusal import Refusal, bad, refusal
@@ -17,6 +18,7 @@ from bedstone.serve.http.workers import Workers
 from bedstone.serve.requests import Constraint, Engine
 from bedstone.serve.text import reasoning
 from bedstone.serve.text.constraint import Grammars
+from bedstone.serve.text.thought import BoundedThought
 from bedstone.serve.text.tools.table import WRITINGS
 from bedstone.spec.frozen import Frozen
 
@@ -57,7 +59,6 @@ class Front:
         self.created = int(now().timestamp())
         self.draining = False
         self.failed = False
-        self.open_calls = 0
 
     @cached_property
     def keep(self) -> frozenset[int]:
@@ -81,11 +82,21 @@ class Front:
         meters = self.meters if counted else None
         return Run(self.engine, self.bridge, meters, self.clock, self.settings.waiting_events)
 
-    async def constraints(self, grammar: str | None, count: int) -> Collection[Constraint | None]:
-        """A constraint for each of so many sequences.
+    async def constraints(self, form: Form, count: int) -> Sequence[Constraint | None]:
+        """What holds each of so many answers to a form, None where nothing does.
 
-        Raises `Refusal`: the grammar is none, or takes too long.
+        Raises `Refusal`: its grammar is none, or takes too long.
         """
+        held = await self._compiled(form.grammar, count)
+        most = self.settings.usual.behavior.thinking_tokens
+        if most is None or not form.thinks or "constraint" in self.limits.missing:
+            return held
+        tokenizer, vocab = self.tokenizer, self.limits.vocab
+        return [
+            BoundedThought(each, tokenizer, vocab, most, thinking=form.thinking) for each in held
+        ]
+
+    async def _compiled(self, grammar: str | None, count: int) -> Sequence[Constraint | None]:
         if grammar is None:
             return [None] * count
         if "constraint" in self.limits.missing:

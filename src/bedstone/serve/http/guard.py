@@ -38,11 +38,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
         reply = _Reply(send)
-        self._front.open_calls += 1
         try:
             await self._answer(scope, receive, reply)
         finally:
-            self._front.open_calls -= 1
             path = scope["path"] if scope["path"] in self._routes else "other"
             self._front.meters.responses.labels(path, str(reply.status or GONE)).inc()
 

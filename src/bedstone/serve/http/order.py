@@ -65,7 +65,7 @@ async def ordered(
     drawn = sampling(asked, front.limits, amount.logprobs, usual.preset(amount.turn))
     drawn = bounded(drawn, usual.behavior)
     stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
-    constraints = iter(await front.constraints(form.grammar, count * len(prompts)))
+    constraints = iter(await front.constraints(form, count * len(prompts)))
     itemized = amount.logprobs is not None or bool(asked.return_token_ids)
     name = token_hex(12)
     choices: list[Choice] = []

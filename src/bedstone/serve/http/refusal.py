@@ -10,6 +10,8 @@ from bedstone.serve.http.replies import Failure, Fault
 
 RETRY_SECONDS = 1
 
+LONGEST = 1000
+"""Characters of a message and of a field's name: both may hold what the client sent."""
 INVALID = "invalid_request_error"
 DEVICE = "device"
 """The code where the engine's device failed."""
@@ -33,7 +35,8 @@ class Refusal(Exception):  # noqa: N818 - not every one is an error of ours
     ) -> None:
         super().__init__(message)
         self.status = status
-        self.fault = Fault(message, KINDS.get(status, INVALID), param, code)
+        told = param and param[:LONGEST]
+        self.fault = Fault(message[:LONGEST], KINDS.get(status, INVALID), told, code)
 
     @property
     def headers(self) -> dict[str, str]:
