@@ -24,7 +24,9 @@ def streamed_calls(events):
     """Names and joined arguments of the calls of a stream; id and name come once."""
     calls = {}
     for event in events:
-        for call in event["choices"][0]["delta"].get("tool_calls", []):
+        told = event["choices"][0]["delta"].get("tool_calls", [])
+        assert len({call["index"] for call in told}) == len(told)
+        for call in told:
             if call["index"] not in calls:
                 assert call["id"].startswith("call_")
                 calls[call["index"]] = [call["function"]["name"], ""]

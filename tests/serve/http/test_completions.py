@@ -231,6 +231,11 @@ def test_token_ids_come_back_on_request(fronted):
     assert [token for choice in choices for token in choice["token_ids"]] == [2, 3]
 
 
+def test_a_character_that_the_prompt_began_is_told_whole(fronted):
+    front = fronted(letters(["A", b"\xf0\x9f", b"\x91\x8d", "b", "<eos>"], eos=[4]))
+    assert both(front, prompt=[0, 1]) == ("\U0001f44db", "stop", 2)
+
+
 def test_tokens_of_half_characters_have_names_of_their_own(fronted):
     front = fronted(letters(["A", b"\xf0\x9f", b"\x91\x8d", "<eos>"], eos=[3]))
     [choice] = front.complete([0], logprobs=1)["choices"]

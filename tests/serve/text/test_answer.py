@@ -3,10 +3,11 @@
 import codecs
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bedstone.checkpoint.tokenizer import Detokenizer
+from bedstone.checkpoint.tokenizer import Detokenizer, Tokenizer
 from bedstone.serve.requests import Token
 from bedstone.serve.text.answer import Answer
 from bedstone.serve.text.parts import Arguments, Called, Plain, Said, Thought, joined
@@ -94,6 +95,24 @@ def test_a_stop_string_is_not_looked_for_in_the_echo():
     deltas, finish, made = answered(["STOP", " a", "ST", "OP"], stops=["STOP"], echo=1)
     assert (text_of(deltas), finish, made) == ("STOP a", "stop", 3)
     assert [entry.offset for entry in entries_of(deltas)] == [0, 4]
+
+
+def test_an_answer_goes_on_from_its_prompt(spaced):
+    def text(*, follow):
+        answer = Answer(Detokenizer(spaced), (), Plain())
+        if follow:
+            answer.follow([0])
+        return text_of([answer.add(Token("r", 1)), answer.finish("stop")])
+
+    assert (text(follow=True), text(follow=False)) == (" b", "b")
+
+
+@pytest.fixture
+def spaced():
+    """A vocabulary whose encoder begins every text with a space of its own."""
+    backend = tokenizers.Tokenizer(tokenizers.models.WordLevel({"▁a": 0, "▁b": 1}, ""))
+    backend.decoder = tokenizers.decoders.Metaspace()
+    return Tokenizer(backend, None, ())
 
 
 def test_entries_tell_where_their_text_begins():

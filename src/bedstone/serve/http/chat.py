@@ -163,7 +163,7 @@ def _thought(parts: Iterable[Part]) -> str:
 
 def _delta(order: Order, choice: Choice, parts: Sequence[Part], *, first: bool) -> MessageDelta:
     said, thought = _said(parts), _thought(parts)
-    calls = [each for part in parts if (each := _call_delta(order, choice, part)) is not None]
+    calls = _call_deltas(order, choice, parts)
     silent = first and not (thought or calls)
     return MessageDelta(
         role="assistant" if first else UNSET,
@@ -173,19 +173,22 @@ def _delta(order: Order, choice: Choice, parts: Sequence[Part], *, first: bool) 
     )
 
 
-def _call_delta(order: Order, choice: Choice, part: Part) -> ToolCallDelta | None:
-    match part:
-        case Called(index, name):
-            return ToolCallDelta(
-                index=index,
-                id=_call_name(order, choice, index),
-                type="function",
-                function=FunctionDelta("", name),
-            )
-        case Arguments(index, text):
-            return ToolCallDelta(index=index, function=FunctionDelta(text))
-        case _:
-            return None
+def _call_deltas(order: Order, choice: Choice, parts: Sequence[Part]) -> list[ToolCallDelta]:
+    """One for each call that there is more of."""
+    names = {part.index: part.name for part in parts if isinstance(part, Called)}
+    texts = dict.fromkeys(names, "")
+    for part in parts:
+        if isinstance(part, Arguments):
+            texts[part.index] = texts.get(part.index, "") + part.text
+    return [
+        ToolCallDelta(
+            index=index,
+            id=_call_name(order, choice, index) if index in names else UNSET,
+            type="function" if index in names else UNSET,
+            function=FunctionDelta(texts[index], names.get(index, UNSET)),
+        )
+        for index in sorted(texts)
+    ]
 
 
 def _message(order: Order, choice: Choice, parts: Sequence[Part]) -> ReplyMessage:

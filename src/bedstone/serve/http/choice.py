@@ -35,6 +35,10 @@ class Choice:
         """Whether there is something to tell."""
         return bool(self._untold)
 
+    def follow(self, prompt: Sequence[int]) -> None:
+        """Go on from the end of the prompt."""
+        self._answer.follow(prompt)
+
     def echo(self, prompt: Sequence[Token]) -> None:
         """Begin with the prompt."""
         self._add(self._answer.echo(prompt))

@@ -23,6 +23,8 @@ from bedstone.spec.frozen import Frozen
 
 USUAL = 16
 """Tokens made where nothing says how many, as OpenAI has it; fewer where fewer fit."""
+TAIL = 8
+"""Tokens at the end of a prompt: more than the bytes of a character."""
 LONG = 2048
 """A body of more bytes is encoded by a worker."""
 
@@ -55,9 +57,11 @@ class CompletionEndpoint(Frozen):
         return await ordered(front, asked, prompts, form, Amount(most, asked.logprobs))
 
     async def begin(self, order: Order) -> None:
-        """Begin each choice with its prompt, where the answer is to."""
+        """Begin each choice with its prompt, where the answer is to, else after it."""
         asked = _completion(order)
         if not asked.echo:
+            for choice in order.choices:
+                choice.follow(choice.prompt.ids[-TAIL:])
             return
         echoes: Sequence[Sequence[Token]]
         if asked.logprobs is None:

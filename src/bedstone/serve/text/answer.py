@@ -56,6 +56,13 @@ class Answer:
         self._halves: list[Entry] = []
         self._waiting: deque[tuple[int, Entry]] = deque()
 
+    def follow(self, prompt: Sequence[int]) -> None:
+        """Go on from the end of a prompt, of which nothing is told.
+
+        A space that the first token begins with is one between words then, not the encoder's own.
+        """
+        self._detokenizer.add(prompt)
+
     def echo(self, prompt: Sequence[Token]) -> Delta:
         """Begin with the prompt; stop strings are not looked for in it."""
         text = ""
