@@ -2,6 +2,7 @@
 
 import json
 
+import jsonschema
 import openai
 import pytest
 import schemathesis
@@ -139,6 +140,26 @@ ROUNDS = {
     ("GET", "/stats", POSITIVE): 1,
     ("GET", "/", POSITIVE): 1,
 }
+
+
+@pytest.mark.parametrize(
+    ("path", "component", "fields"),
+    [
+        ("/v1/chat/completions", "ChatChunk", {"logprobs": True, "top_logprobs": 2}),
+        ("/v1/chat/completions", "ChatChunk", {"return_token_ids": True}),
+        ("/v1/completions", "Completion", {"prompt": [0], "logprobs": 1, "echo": True}),
+    ],
+)
+def test_events_are_what_the_document_says(front, path, component, fields):
+    document = front.get("/openapi.json").json()
+    schema = {"$ref": f"#/components/schemas/{component}", "components": document["components"]}
+    validator = jsonschema.Draft202012Validator(schema)
+    told = front.stream(path, max_tokens=3, stream_options={"include_usage": True}, **fields)
+    assert len(told) > 1
+    for event in told:
+        validator.validate(event)
+    with pytest.raises(jsonschema.ValidationError):
+        validator.validate({**told[0], "id": 7})
 
 
 @pytest.mark.slow

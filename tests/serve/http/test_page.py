@@ -40,6 +40,8 @@ def page(driver):
     def make(*args, **options):
         server = Served(Fronted(*args, **options))
         made.append(server)
+        # what an earlier page said of itself is not this one's
+        driver.get_log("browser")
         driver.get(f"{server.url}/")
         return driver
 

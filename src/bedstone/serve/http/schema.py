@@ -121,7 +121,7 @@ def openapi(settings: Settings) -> dict[str, Any]:
     if settings.keys:
         parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
     return {
-        "openapi": "3.1.0",
+        "openapi": "3.2.0",
         "info": {"title": "Bedstone", "version": VERSION},
         "paths": paths,
         "components": parts,
@@ -133,10 +133,7 @@ def _operation(
 ) -> dict[str, Any]:
     guarded = keys and operation.guarded
     refused = [*operation.refused, *([401] if guarded else [])]
-    success = {
-        media: {"schema": known[kind] if kind else {"type": "string"}}
-        for media, kind in operation.told.items()
-    }
+    success = {media: _content(media, kind, known) for media, kind in operation.told.items()}
     responses: dict[str, Any] = {"200": {"description": "Success.", "content": success}}
     for status in sorted(refused):
         content = {JSON: {"schema": known[Failure]}}
@@ -155,3 +152,21 @@ def _operation(
     if guarded:
         told["security"] = [{"key": []}]
     return told
+
+
+def _content(
+    media: str, kind: type | None, known: Mapping[type, Mapping[str, Any]]
+) -> dict[str, Any]:
+    if kind is None:
+        return {"schema": {"type": "string"}}
+    if media != EVENTS:
+        return {"schema": known[kind]}
+    event = {"anyOf": [known[kind], known[Failure]]}
+    data = {
+        "description": "JSON, or `[DONE]` in the last.",
+        "type": "string",
+        "contentMediaType": JSON,
+        "contentSchema": event,
+    }
+    item = {"type": "object", "properties": {"data": data}, "required": ["data"]}
+    return {"itemSchema": item}
