@@ -52,6 +52,7 @@ def test_paths_and_methods_that_are_none(fronted):
     response = front.get(PATH)
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
     assert front.post("/health", {}).status_code == 405
+    assert front.get("/health/").status_code == 404
 
 
 def test_what_is_refused_is_not_told_back_at_length(fronted):

@@ -51,7 +51,9 @@ def application(front: Front) -> ASGIApp:
         Route("/openapi.json", handlers.openapi),
         Route("/", handlers.page),
     ]
-    return Guard(Router(routes), front, frozenset(route.path for route in routes))
+    return Guard(
+        Router(routes, redirect_slashes=False), front, frozenset(route.path for route in routes)
+    )
 
 
 def _calls(path: str, endpoint: Endpoint) -> Route:

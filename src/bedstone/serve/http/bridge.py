@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from bedstone.serve.requests import Event, Finished
 
@@ -55,10 +56,11 @@ class Bridge:
 
     def deliver(self, events: Sequence[Event]) -> None:
         """Take a step's events, on the engine's thread."""
-        loop = self._loop
-        if loop is None or loop.is_closed():
+        if self._loop is None:
             return
-        loop.call_soon_threadsafe(self._hand_out, events)
+        # a loop that has closed has nobody left to tell
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._hand_out, events)
 
     def expect(self, request: str, box: Box) -> None:
         """Put a request's events into a box from now on."""

@@ -21,7 +21,8 @@ KEPT_SECONDS = 30
 """How long a connection without requests stays open."""
 LAST_SECONDS = 5
 """How long answers that were cut short have to reach their clients."""
-MOST_CONNECTIONS = 2048
+MOST_CONNECTIONS = 900
+"""Fewer than the files that a process may usually have open."""
 
 
 class Place(Frozen):
