@@ -62,6 +62,7 @@ class Fronted:
     def close(self) -> None:
         self.front.workers.close()
         self.engine.close(0)
+        assert not self.bridge._boxes, "requests that nobody waits for are still expected"
 
     def run(self, work):
         """What `work(client)` comes to on a loop of its own."""

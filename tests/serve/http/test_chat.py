@@ -185,7 +185,7 @@ def test_g34_a_form_that_cannot_be_kept_is_refused(fronted):
     limits = Limits(4096, 400, 4, 16, ("constraint",))
     front = fronted(*saying(["a"]), limits=limits)
     schema = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
-    assert "without constraints" in refused(front, response_format=schema)
+    assert "without a sampler" in refused(front, response_format=schema)
     front = fronted(*saying(["a"]))
     wrong = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "word"}}}
     assert "the grammar cannot be used" in refused(front, response_format=wrong)

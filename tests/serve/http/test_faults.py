@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import random
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -306,6 +308,48 @@ def test_what_does_not_finish_in_time_is_told_so(served):
     assert b'"code":"shutting_down"' in received
     assert b"data: [DONE]" in received
     server.thread.join(10)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_in_a_crowd_each_gets_its_own_and_nothing_is_left(served, seed):
+    """Some stay, some leave at once or in the middle, some send half a request."""
+    chance = random.Random(seed)  # noqa: S311 - a test that repeats
+    server = served(letters([f"<{at}>" for at in range(256)]), step=0.001)
+
+    def stay(start, count, stream):
+        body = {"prompt": [start], "max_tokens": count, "temperature": 0, "stream": stream}
+        response = post(server, COMPLETIONS, body)
+        if response.status_code == 429:
+            return
+        text = told(events(response.text))[0] if stream else response.json()["choices"][0]["text"]
+        assert text == "".join(f"<{at}>" for at in range(start + 1, start + count + 1))
+
+    def leave(start, _count, stream):
+        body = {"prompt": [start], "max_tokens": 100, "temperature": 0, "stream": stream}
+        connection = server.ask(COMPLETIONS, body)
+        time.sleep(chance.random() * 0.02)
+        connection.close()
+
+    def break_off(_start, count, _stream):
+        whole = request(COMPLETIONS, b'{"prompt": [0]}' + b" " * 100)
+        server.send(whole[: -count - 1]).close()
+
+    kinds = [stay, stay, stay, leave, break_off]
+    asks = [
+        (
+            chance.choice(kinds),
+            chance.randrange(100),
+            chance.randrange(1, 60),
+            chance.random() < 0.5,
+        )
+        for _ in range(120)
+    ]
+    with ThreadPoolExecutor(12) as crowd:
+        for done in [crowd.submit(kind, *given) for kind, *given in asks]:
+            done.result()
+    server.until(lambda: not server.server.server_state.tasks)
+    server.until(lambda: server.fronted.engine.stats().running == 0)
+    assert server.fronted.bridge._boxes == {}
 
 
 @pytest.fixture(scope="module")

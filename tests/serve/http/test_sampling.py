@@ -111,7 +111,7 @@ def test_what_the_package_lacks_is_refused_and_its_usual_value_is_not(fronted):
         response = front.post(PATH, {**body, **wrong})
         assert response.status_code == 400
         assert response.json()["error"]["param"] == next(iter(wrong))
-        assert "without it" in response.json()["error"]["message"]
+        assert "without a sampler" in response.json()["error"]["message"]
     # at temperature 0 a cut changes nothing
     assert front.post(PATH, {**body, "top_k": 5}).status_code == 200
     assert front.engine.seen[-1].sampling.temperature == 0

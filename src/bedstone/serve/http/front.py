@@ -100,7 +100,9 @@ class Front:
         if grammar is None:
             return [None] * count
         if "constraint" in self.limits.missing:
-            raise bad("this package was compiled without constraints", code="unsupported")
+            raise bad(
+                "this package was compiled without a sampler that takes forms", code="unsupported"
+            )
         seconds = self.settings.compile_seconds
         try:
             return await self.workers.run(lambda: self.grammars.compile(grammar, count), seconds)

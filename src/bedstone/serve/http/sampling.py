@@ -98,7 +98,7 @@ def _require_offered(made: Sampling, limits: Limits) -> None:
         idle = name in DRAWN and made.temperature == 0
         if name in limits.missing and not idle and getattr(made, name) != getattr(plain, name):
             raise bad(
-                f"`{field}`: this package was compiled without it: expected its usual value",
+                f"`{field}`: this package was compiled without a sampler that takes it",
                 field,
                 "unsupported",
             )
