@@ -5,6 +5,7 @@ and every sequence that is being answered by a token. Steps that need nothing fr
 each other on the device, several at once.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,7 +63,7 @@ class Core:
         self._chain: Chain | None = None
         self._chained = -1
         self._restless = False
-        self._timed = False
+        self._next_deadline = math.inf
         self._orders = 0
         self._turns = 0
         self._steps = 0
@@ -93,7 +94,8 @@ class Core:
             sequence.edits = Edits(request.sampling, self._able.most_edits)
             for token in dict.fromkeys(sequence.tokens):
                 sequence.edits.read(token)
-        self._timed = self._timed or request.deadline is not None
+        if request.deadline is not None:
+            self._next_deadline = min(self._next_deadline, request.deadline)
         self._ledger.begin(sequence)
         self._queue.put(sequence)
         self._restless = True
@@ -128,7 +130,7 @@ class Core:
         self._session.require_turn(self._own)
         now, began, device = self._clock(), self._cpu(), self._calls.device_seconds
         self._turns += 1
-        if self._timed:
+        if now >= self._next_deadline:
             self._end_late(now)
         if not self._go_on():
             self._compose()
@@ -170,13 +172,16 @@ class Core:
     # --- a turn ---
 
     def _end_late(self, now: float) -> None:
-        late = [
-            sequence
+        """End what is over time, and find when the next is; one that ended may be looked for."""
+        timed = [
+            (sequence.request.deadline, sequence)
             for sequence in self._ledger.open.values()
-            if sequence.request.deadline is not None and sequence.request.deadline <= now
+            if sequence.request.deadline is not None
         ]
-        for sequence in late:
-            self._end(sequence, "deadline")
+        for deadline, sequence in timed:
+            if deadline <= now:
+                self._end(sequence, "deadline")
+        self._next_deadline = min((d for d, _ in timed if d > now), default=math.inf)
 
     def _go_on(self) -> bool:
         """Let the steps under way be followed by others; whether any are."""
