@@ -84,14 +84,6 @@ class Holdings:
         tally = self._pool.slots
         return tally.total - tally.held if self.geometry.per_sequence else None
 
-    def never(self, tokens: int) -> Denial | None:
-        """Why so many tokens of a sequence can never be held, or None."""
-        limit = self.geometry.limit
-        if limit is not None and tokens > limit:
-            return self._denied(tokens)
-        total, _, _ = self.pages
-        return self._denied(tokens) if self.geometry.pages_for(tokens) > total else None
-
     def begin(self, tokens: Sequence[int], room: int) -> tuple[Lease, int] | Denial:
         """A lease of `room` tokens for a sequence of `tokens`, and how many of them it has."""
         woken = False
@@ -159,13 +151,6 @@ class Holdings:
             return None
         page = self.unit * sum(each for _, each in self._paged)
         return HostRoom(nbytes, page, sum(each for _, each in self._own))
-
-    def _denied(self, tokens: int) -> Denial | None:
-        found = self._pool.lease(tokens)
-        if isinstance(found, Lease):
-            found.close()
-            return Busy(self.geometry.pages_for(tokens), 0)
-        return found
 
     def _found(
         self, tokens: Sequence[int], *, wakes: bool
