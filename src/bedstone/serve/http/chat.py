@@ -27,7 +27,7 @@ from bedstone.serve.http.replies import (
     Usage,
 )
 from bedstone.serve.http.shapes import ChatRequest
-from bedstone.serve.http.tell import chat_logprobs
+from bedstone.serve.http.tell import chat_logprobs, token_ids
 from bedstone.serve.http.usual import Turn
 from bedstone.serve.text.answer import Delta
 from bedstone.serve.text.parts import Arguments, Called, Part, Said, Thought
@@ -75,7 +75,7 @@ class ChatEndpoint(Frozen):
             delta=message,
             logprobs=self._logprobs(order, delta),
             finish_reason=delta.finish,
-            **_ids(order, choice, delta, first=not choice.begun),
+            **token_ids(order, choice, delta, first=not choice.begun),
         )
         return self._chunk(order, [told], None if order.counts else UNSET)
 
@@ -93,7 +93,7 @@ class ChatEndpoint(Frozen):
                 message=_message(order, choice, delta.parts),
                 logprobs=self._logprobs(order, delta),
                 finish_reason=delta.finish or "stop",
-                **_ids(order, choice, delta, first=True),
+                **token_ids(order, choice, delta, first=True),
             )
             choices.append(told)
         reply = Chat(
@@ -144,13 +144,6 @@ def _variables(asked: ChatRequest) -> Mapping[str, Any]:
         **({} if effort is None else {"reasoning_effort": effort}),
         **(asked.chat_template_kwargs or {}),
     }
-
-
-def _ids(order: Order, choice: Choice, delta: Delta, *, first: bool) -> dict[str, Any]:
-    if not order.asked.return_token_ids:
-        return {}
-    ids: dict[str, Any] = {"token_ids": [entry.token for entry in delta.entries]}
-    return ids | ({"prompt_token_ids": list(choice.prompt.ids)} if first else {})
 
 
 def _said(parts: Iterable[Part]) -> str:

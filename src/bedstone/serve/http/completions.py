@@ -1,7 +1,7 @@
 """`/v1/completions`: texts or token ids in, what follows them out."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -15,7 +15,7 @@ from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import Completion, CompletionChoice, CompletionLogprobs, Usage
 from bedstone.serve.http.score import scored
 from bedstone.serve.http.shapes import CompletionRequest
-from bedstone.serve.http.tell import completion_logprobs
+from bedstone.serve.http.tell import completion_logprobs, token_ids
 from bedstone.serve.requests import Token
 from bedstone.serve.text.answer import Delta
 from bedstone.serve.text.parts import Said
@@ -92,11 +92,6 @@ class CompletionEndpoint(Frozen):
         self, order: Order, choice: Choice, delta: Delta, *, first: bool
     ) -> CompletionChoice:
         asked = _completion(order)
-        ids: dict[str, Any] = {}
-        if asked.return_token_ids:
-            ids["token_ids"] = [entry.token for entry in delta.entries]
-            if first:
-                ids["prompt_token_ids"] = list(choice.prompt.ids)
         logprobs: CompletionLogprobs | None = None
         if asked.logprobs is not None:
             logprobs = completion_logprobs(self.front.tokenizer, delta.entries)
@@ -105,7 +100,7 @@ class CompletionEndpoint(Frozen):
             text="".join(part.text for part in delta.parts if isinstance(part, Said)),
             logprobs=logprobs,
             finish_reason="stop" if delta.finish == "tool_calls" else delta.finish,
-            **ids,
+            **token_ids(order, choice, delta, first=first),
         )
 
     def _reply(

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from bedstone.checkpoint.tokenizer import Tokenizer
+from bedstone.serve.http.choice import Choice
+from bedstone.serve.http.order import Order
 from bedstone.serve.http.replies import (
     ChatLogprobs,
     CompletionLogprobs,
     TokenLogprob,
     TopLogprob,
 )
+from bedstone.serve.text.answer import Delta
 from bedstone.serve.text.entries import Entry, token_key, token_text
 
 
@@ -43,3 +46,11 @@ def _likeliest(tokenizer: Tokenizer, entry: Entry) -> dict[str, float] | None:
     told = {token_key(tokenizer.piece(token)): logprob for token, logprob in entry.top}
     told.setdefault(token_key(tokenizer.piece(entry.token)), entry.logprob)
     return told
+
+
+def token_ids(order: Order, choice: Choice, delta: Delta, *, first: bool) -> dict[str, list[int]]:
+    """The ids of what is told, and of the prompt the first time, where they were asked for."""
+    if not order.asked.return_token_ids:
+        return {}
+    ids = {"token_ids": [entry.token for entry in delta.entries]}
+    return ids | ({"prompt_token_ids": list(choice.prompt.ids)} if first else {})
