@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bedstone.runtime.load import load
     from bedstone.runtime.session import Session
     from bedstone.spec.fault import Fault
+    from bedstone.spec.sampling import Sampling
     from bedstone.verify.document import check
 
 _MODULES = {
@@ -37,6 +38,7 @@ _MODULES = {
     "KernelError": "bedstone.errors",
     "ManifestError": "bedstone.errors",
     "Package": "bedstone.build.request",
+    "Sampling": "bedstone.spec.sampling",
     "Schedule": "bedstone.lane.schedule",
     "Session": "bedstone.runtime.session",
     "TargetError": "bedstone.errors",
@@ -58,6 +60,7 @@ __all__ = [
     "KernelError",
     "ManifestError",
     "Package",
+    "Sampling",
     "Schedule",
     "Session",
     "TargetError",
