@@ -109,8 +109,9 @@ def test_quantized_experts_agree_with_the_oracle(checkpoint, cache, tmp_path, nu
         ours = np.stack([alone.feed([token], "decode") for token in IDS])
         whole = Fed(session, (0, 1))
         np.testing.assert_array_equal(whole.feed(IDS), ours[-1])
-    # a code that rounds the other way moves a logit by more than float32 does
-    near = {"precise": 1e-5, "quantized": 2e-2}[numerics]
+    # a code that rounds the other way moves a logit by more than float32 does; some sets round what
+    # an attention multiplies, and the oracle does not
+    near = {"precise": 1e-5, "quantized": 6e-2}[numerics]
     assert np.abs(ours - expected).max() < near * np.abs(expected).max()
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from kernels.harness import Library, poison
 from kernels.reference import Array, weights
+from kernels.test_attention import PIECES, Case, problem
 from kernels.test_linear import assert_near
 
 ROUNDS = frozenset({"cpu-x86-64-zen4"})
@@ -91,3 +92,62 @@ def test_neighbours_that_share_many_rows_change_no_bit(
     full = product(library, entry, x, w)
     for rows in (slice(0, 5), slice(100, 228), slice(158, 164), slice(290, 300)):
         np.testing.assert_array_equal(product(library, entry, x[rows], w), full[rows])
+
+
+ATTENDED = PIECES | {
+    "a prompt": Case(6, 2, 64, 64, tuple(range(70))),
+    "a later piece of it": Case(9, 3, 64, 64, tuple(range(190, 203))),
+    "heads of their own": Case(4, 4, 40, 24, (127, 128, 129, 130)),
+    "a window over a prompt": Case(4, 2, 16, 16, tuple(range(120, 140)), window=7),
+}
+
+
+@pytest.mark.parametrize("case", ATTENDED.values(), ids=ATTENDED)
+def test_rounded_attention_is_near_float64_and_each_row_stands_alone(
+    library: Library, case: Case
+) -> None:
+    p = problem(case)
+    shape = p.expected.shape
+    y, other = poison(shape, np.float32), poison(shape, np.float32)
+    library.call("attention_r", **p.args, y=y)
+    if library.hardware in ROUNDS:
+        # of weights, values and scores eight bits are kept
+        assert np.linalg.norm(y - p.expected) < 1.5e-2 * np.linalg.norm(p.expected)
+        library.call("attention", **p.args, y=other)
+        assert not np.array_equal(y, other)
+    else:
+        library.call("attention", **p.args, y=other)
+        np.testing.assert_array_equal(y, other)
+    for r in {0, len(y) // 2, len(y) - 1}:
+        alone = {name: p.args[name][r : r + 1].copy() for name in ("q", "position")}
+        alone |= {"pages": p.args["pages"][r * case.stride :].copy(), "rows": 1}
+        for entry in ("attention_r", "attention_r_pieces"):
+            one = poison((1, *shape[1:]), np.float32)
+            library.call(entry, **p.args | alone, y=one)
+            np.testing.assert_array_equal(one[0], y[r])
+
+
+def test_rounded_attention_over_latents_changes_no_bit(library: Library) -> None:
+    case = Case(16, 1, 576, 512, (9, 70, 200), scale=0.04)
+    p = problem(case)
+    keys = p.args["k"].reshape(-1, 1, case.dk)
+    args = p.args | {"v": np.ascontiguousarray(keys[..., : case.dv])}
+    plain = poison(p.expected.shape, np.float32)
+    library.call("attention_r", **args, y=plain)
+    args.pop("v")
+    q = args.pop("q")
+    split = {"q": q[..., :512].copy(), "qt": q[..., 512:].copy(), "own": 512}
+    for entry, queries in (("attention_in_r", {"q": q}), ("attention_in_split_r", split)):
+        made = poison(plain.shape, np.float32)
+        library.call(entry, **args, **queries, y=made)
+        np.testing.assert_array_equal(made, plain)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_rounded_score_that_is_not_finite_stays_so(library: Library, bad: float) -> None:
+    p = problem(Case(4, 1, 64, 64, (150,)))
+    p.args["k"][p.args["pages"][0, 100 // 16] * 16 + 100 % 16] = bad
+    p.args["q"][...] = np.abs(p.args["q"])
+    y = poison(p.expected.shape, np.float32)
+    library.call("attention_r", **p.args, y=y)
+    assert not np.isfinite(y).any()

@@ -36,12 +36,12 @@ def test_dense_matrices_read_values_under_every_numerics() -> None:
 
 def test_a_producer_without_such_a_launch_is_followed_by_one_quantize() -> None:
     graph = graph_of(LLAMA, "decode")
-    schedule = lowered(graph, "quantized", shim=without("attention_q"))
+    schedule = lowered(graph, "quantized", shim=without("attention_r_q"))
     assert kinds(schedule)["quantize"] == 2
     assert forms(schedule, "l0.a") == (True, True)
     at = [entry(step.launch) for step in schedule.steps].index("quantize")
     assert [entry(step.launch) for step in schedule.steps[at - 1 : at + 2]] == [
-        "attention",
+        "attention_r",
         "quantize",
         "linear_q_q8_0",
     ]

@@ -1,7 +1,7 @@
 """The catalog: its families are whole, and every kernel can be launched from what it says."""
 
 from bedstone.library.catalog import cpu_kernels
-from bedstone.library.kernel import Kernel
+from bedstone.library.kernel import PARTS, Kernel
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.manifest import BufferParam, ScalarParam, StateParam
 
@@ -31,13 +31,31 @@ def test_an_entry_that_is_not_there_is_none() -> None:
 
 
 def test_grids_and_scratch_depend_on_scalar_params_only() -> None:
-    for kernel in KERNELS.values():
-        scalars = {p.name for p in kernel.params if isinstance(p.type, ScalarParam)}
-        used = {extent.param for extent in kernel.grid if extent.param}
-        used |= {name for name, _ in kernel.shared.per} if kernel.shared else set()
+    launches = [(kernel, stage) for kernel in KERNELS.values() for stage in kernel.launches]
+    for kernel, stage in launches:
+        scalars = {p.name for p in stage.params if isinstance(p.type, ScalarParam)}
+        used = {extent.param for extent in stage.grid if extent.param}
+        used |= {name for name, _ in stage.shared.per} if stage.shared else set()
         assert used <= scalars, kernel.entry
-        assert len(set(names(kernel))) == len(kernel.params), kernel.entry
-        assert kernel.shared is None or kernel.shared.bytes <= SHARED_LIMIT
+        assert len({p.name for p in stage.params}) == len(stage.params), kernel.entry
+        assert stage.shared is None or stage.shared.bytes <= SHARED_LIMIT
+
+
+def test_stages_pass_what_the_first_of_them_leaves() -> None:
+    staged = [kernel for kernel in KERNELS.values() if kernel.stages]
+    assert staged
+    for kernel in staged:
+        first, *others = kernel.stages
+        given = {param.name: param.type for param in kernel.params}
+        scalars = {p.name for p in first.params if isinstance(p.type, ScalarParam)}
+        assert {name for dim in kernel.parts for name in dim.params} <= scalars
+        for stage in kernel.stages:
+            assert all(given.get(p.name, p.type) == p.type for p in stage.params)
+            assert {p.name for p in stage.params} - given.keys() == {PARTS}
+        assert {str(p.type) for p in first.params if p.name == PARTS} == {"out buffer<f32>"}
+        passed = {str(p.type) for stage in others for p in stage.params if p.name == PARTS}
+        assert passed == {"in buffer<f32>"}
+        assert {p.name for stage in kernel.stages for p in stage.params} >= given.keys()
 
 
 def test_kernels_of_one_module_share_source_and_defines() -> None:

@@ -155,12 +155,16 @@ def _attention(launch: Attention) -> str:
     gate = "" if launch.gate is None else "_gate"
     inside = "" if launch.v is not None else "_in"
     split = "" if launch.split is None else "_split"
-    return "attention" + inside + split + gate + _form(launch.dst)
+    return "attention" + inside + split + gate + _rounds(launch) + _form(launch.dst)
 
 
 def _flat_attention(launch: FlatAttention) -> str:
     split = "" if launch.tail is None else "_split"
-    return "attention_flat" + split + _form(launch.dst)
+    return "attention_flat" + split + _rounds(launch) + _form(launch.dst)
+
+
+def _rounds(launch: Attention | FlatAttention) -> str:
+    return "_r" if launch.rounded else ""
 
 
 def _head_product(launch: HeadProduct) -> str:

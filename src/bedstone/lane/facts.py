@@ -132,6 +132,11 @@ class Facts:
         """
         return self.numerics == "quantized" and fmt in self.coding.rounds and n > 1
 
+    @property
+    def rounds_attention(self) -> bool:
+        """Whether an attention may round what it multiplies."""
+        return self.numerics == "quantized" and bool(self.coding.rounds)
+
     def reads_quant(self, matrix: Matrix | Stack, x: str) -> bool:
         """Whether a product of `x` by `matrix` reads the coded form of `x`.
 

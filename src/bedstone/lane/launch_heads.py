@@ -57,7 +57,8 @@ class Attention:
 
     Without `v` a value is the first dv of its group's key. With a `gate` the result is multiplied
     by its sigmoid. `span` is the most cache rows one query attends, `splits` how many pieces that
-    span is cut into; with `share_rows` a row read once serves several queries.
+    span is cut into; with `share_rows` a row read once serves several queries. Where it is
+    `rounded` what is multiplied may be rounded to bfloat16.
     """
 
     q: Read
@@ -78,6 +79,7 @@ class Attention:
     dst: Dst
     gate: Read | None = None
     split: Split | None = None
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class FlatAttention:
     share_rows: bool
     dst: Dst
     tail: KeyTail | None = None
+    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ def attended(op: Attended, dst: Dst, facts: Facts) -> OneLaunch:
         share_rows=share_rows(made.heads, made.groups, facts.rows(made.q)),
         dst=dst,
         tail=tail,
+        rounded=facts.rounds_attention,
     )
 
 
@@ -94,6 +95,7 @@ def _paged(op: Attended, gate: Read | None, dst: Dst, facts: Facts) -> launch.At
         dst=dst,
         gate=gate,
         split=split,
+        rounded=facts.rounds_attention,
     )
 
 

@@ -42,6 +42,7 @@ class _Row:
 _AXES: dict[str, tuple[str, ...]] = {
     "format": tuple(FORMATS),
     "x": ("", "_q", "_r"),
+    "r": ("", "_r"),
     "b": ("", "_b"),
     "n": ("", "_n"),
     "p": ("", "_p"),
@@ -79,8 +80,8 @@ _ROWS = (
     _Row("Concat", "concat"),
     _Row("Set", "set_rows set_cols copy_rows"),
     _Row("Rope", "rope"),
-    _Row("Attention", "attention attention_in"),
-    _Row("Attention", "attention_flat gather", forms=frozenset({"chunk"})),
+    _Row("Attention", "attention{r} attention_in{r}"),
+    _Row("Attention", "attention_flat{r} gather", forms=frozenset({"chunk"})),
     _Row("HLinear", "hlinear{x}_{format} hlinear_t_{format}"),
     _Row("Score", "score"),
     _Row("TopK", "topk{b}"),
@@ -97,9 +98,9 @@ _ROWS = (
     _Row("linear_add", "linear{x}_{format}{b}_add", _APART),
     _Row("glu", "glu{x}_{format}", _APART),
     _Row("expert_glu", "xglu{x}_{format}", _APART),
-    _Row("split_attention", "attention_in_split", _APART),
-    _Row("split_attention", "attention_flat_split", _APART, frozenset({"chunk"})),
-    _Row("attn_output_gate", "attention_gate", _APART),
+    _Row("split_attention", "attention_in_split{r}", _APART),
+    _Row("split_attention", "attention_flat_split{r}", _APART, frozenset({"chunk"})),
+    _Row("attn_output_gate", "attention_gate{r}", _APART),
     _Row("gated_norm", "gated_norm", _APART),
     _Row("delta_gates", "delta_gates", _APART),
     _Row("qk_norm_rope", "rope_n", _APART),
@@ -117,11 +118,11 @@ _ROWS = (
     _Row("a view", "norm_p norm_p_cols quantize_p {act}_p", _COPIED),
     _Row("a view", "rope{n}_p{place} rope_parts{n}_p{place}", _COPIED),
     _Row("fuse_quant", "norm{quant} add_norm{pre}{quant} gated_norm{quant}", _QUANTIZED_APART),
-    _Row("fuse_quant", "attention{quant} attention_gate{quant}", _QUANTIZED_APART),
-    _Row("fuse_quant", "attention_in{split}{quant}", _QUANTIZED_APART),
+    _Row("fuse_quant", "attention{r}{quant} attention_gate{r}{quant}", _QUANTIZED_APART),
+    _Row("fuse_quant", "attention_in{split}{r}{quant}", _QUANTIZED_APART),
     _Row(
         "fuse_quant",
-        "attention_flat{split}{quant} gather{quant}",
+        "attention_flat{split}{r}{quant} gather{quant}",
         _QUANTIZED_APART,
         frozenset({"chunk"}),
     ),
@@ -142,6 +143,8 @@ def _expanded(row: _Row, coding: Coding) -> Iterator[Lookup]:
         axes = [name for name in _AXES if f"{{{name}}}" in template]
         for values in product(*(_AXES[name] for name in axes)):
             chosen = dict(zip(axes, values, strict=True))
+            if chosen.get("r") and not coding.rounds:
+                continue
             # a matrix of a format that no product reads codes for asks for none that does
             met = {"_q": coding.formats, "_r": coding.rounds}.get(chosen.get("x", ""))
             if met is None or chosen.get("format") in met:

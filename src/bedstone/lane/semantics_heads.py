@@ -103,6 +103,7 @@ def _sized(launch: Attention | FlatAttention, capacity: int, run: Machine) -> No
     shares = share_rows(launch.heads, launch.groups, launch.rows)
     run.require(launch.share_rows == shares, "reads a cached row once for no reason, or too often")
     run.require(1 <= launch.splits <= span, f"cuts {span} rows into {launch.splits} pieces")
+    run.require(launch.rounded == run.facts.rounds_attention, "rounds what it should not")
 
 
 def head_product(launch: HeadProduct, run: Machine) -> Writes:

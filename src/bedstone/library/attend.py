@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from bedstone.library.coding import Coding
 from bedstone.library.kernel import PARTS, CacheType, Dim, Extent, Kernel, Param, Stage
@@ -26,6 +27,8 @@ PIECE = 128
 
 PIECES = "_pieces"
 """Ends the name of an attention whose positions are cut into pieces."""
+
+_ROUNDS = "_r"
 
 _BLOCKS = 32
 """Of a row, to which its pieces are dealt."""
@@ -78,17 +81,32 @@ def gather_rows(coding: Coding) -> Iterator[Row]:
         )
 
 
+def rounding(kernel: Kernel) -> Kernel:
+    """An attention that may round what it multiplies to bfloat16, in a module of its own."""
+    stem, form = _formed(kernel.entry)
+    defines = MappingProxyType({**kernel.defines, "BS_ROUND": "1"})
+    return replace(
+        kernel, entry=f"{stem}{_ROUNDS}{form}", module=f"{kernel.module}-r", defines=defines
+    )
+
+
+def _formed(entry: str) -> tuple[str, str]:
+    """An entry, and the form of its result."""
+    stem = entry.removesuffix("_fq").removesuffix("_q")
+    return stem, entry.removeprefix(stem)
+
+
 def in_pieces(kernel: Kernel) -> Kernel | None:
     """A paged attention as two launches: pieces of each row's positions, and their sum.
 
     None of any other kernel.
     """
-    stem = kernel.entry.removesuffix("_fq").removesuffix("_q")
-    if stem not in _IN_PIECES:
+    stem, form = _formed(kernel.entry)
+    family = stem.removesuffix(_ROUNDS)
+    if family not in _IN_PIECES:
         return None
     given = {param.name: param for param in kernel.params}
-    attended, joined = _IN_PIECES[stem]
-    form = kernel.entry.removeprefix(stem)
+    attended, joined = (name + stem.removeprefix(family) for name in _IN_PIECES[family])
     made = [p for p in kernel.params if p.name.startswith("y")]
     left, found = outputs(PARTS), inputs(PARTS)
     gates = [p for name, p in given.items() if name.startswith("gate_")]
@@ -129,7 +147,7 @@ _READ = frozenset(["q", "qt", "k", "v", "position", "pages"])
 _SCALARS = frozenset(
     param.name for param in _SIZES + _PAGED + ints("stride") + _SCORES + ints("own")
 )
-_JOINED = "heads groups dv page pages_width window"
+_JOINED = "rows heads groups dv page pages_width window"
 _PIECES_GRID = (Extent("rows"), Extent(times=_BLOCKS), Extent())
 _JOIN_GRID = (Extent("rows"), Extent("groups"), Extent())
 _PARTS = (Dim(("rows",)), Dim(("page", "pages_width"), PIECE), Dim(("heads",)), Dim(("dv",), 1, 2))

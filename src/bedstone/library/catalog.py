@@ -12,6 +12,7 @@ from bedstone.library.attend import (
     attention_rows,
     gather_rows,
     in_pieces,
+    rounding,
     suits_pieces,
 )
 from bedstone.library.coding import INT8, Coding
@@ -42,6 +43,8 @@ def every_kernel(coding: Coding) -> Iterator[Kernel]:
         yield from expert_kernels(fmt, coding)
     for family in _FAMILIES:
         yield from map(kernel, family(coding))
+    if coding.rounds:
+        yield from map(rounding, map(kernel, attention_rows(coding)))
 
 
 @cache

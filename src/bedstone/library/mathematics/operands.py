@@ -92,8 +92,8 @@ def rounded_codes(kernel: Kernel) -> DType | None:
 
 
 def may_round(kernel: Kernel) -> bool:
-    """Whether a kernel may round the values it reads to its weights' type."""
-    return "_r_" in kernel.entry
+    """Whether a kernel may round the values that it multiplies to bfloat16."""
+    return "r" in kernel.entry.split("_")
 
 
 def reaches(kernel: Kernel, family: Family, sizes: Mapping[str, int]) -> Mapping[str, int]:

@@ -29,7 +29,7 @@ CODES = Tolerance(steps=2)
 ROUNDED = Tolerance(rtol=5e-2)
 """Where codes or tables are bfloat16 a kernel may round what it multiplies, even to eight bits."""
 
-ROUNDED_CODES = replace(ROUNDED, steps=8)
+ROUNDED_CODES = replace(ROUNDED, steps=12)
 """Of codes made from such products, and of the sums of 32 of them."""
 
 

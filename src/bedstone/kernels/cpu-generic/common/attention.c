@@ -136,6 +136,7 @@ static BS_INLINE void join_entry(const bs_arg *args, const bs_dim3 *block, void 
     a.parts = bs_ptr(&args);
     if (f.gated) a.gate = bs_ptr(&args);
     a.out = bs_forms_out(&args, f.to_float, f.to_codes);
+    a.rows = bs_i32(&args);
     a.heads = bs_i32(&args);
     a.groups = bs_i32(&args);
     a.dv = bs_i32(&args);
@@ -153,53 +154,57 @@ static BS_INLINE void join_entry(const bs_arg *args, const bs_dim3 *block, void 
 #define F "out buffer<f32>, "
 #define Q "out buffer<i8>, out buffer<f32>, out buffer<i32>, "
 #define PAGED "i32, i32, i32, i32, i32, i32, i32, i32, f32, i32, f32"
+#define GATED ", i32, i32, i32"
+#define JOINED "i32, i32, i32, i32, i32, i32, i32"
 #define FLAT "i32, i32, i32, i32, i32, f32, i32, f32, i32, i32, i32, i32"
 #define SPLIT "i32, i32, i32, i32, i32, i32, i32, f32, i32, f32, i32, i32, i32, i32, i32, i32, i32"
 
-#define ATTENTION(entry, types, ...)                                \
-    BS_KERNEL(entry, types)                                         \
-    {                                                               \
+/* What may round has names, and a module, of its own. */
+#if BS_ROUND
+#define NAMED(entry, suffix) entry##_r##suffix
+#else
+#define NAMED(entry, suffix) entry##suffix
+#endif
+
+#define ATTENTION(entry, types, ...)                                     \
+    BS_KERNEL(entry, types)                                              \
+    {                                                                    \
         attention_entry(args, block, grid, shared, (form){__VA_ARGS__}); \
     }
 
 /* flat, split, values in keys, gated, then the forms of the result */
-#define FORMS(suffix, outs, ...)                                                                \
-    ATTENTION(attention##suffix, X S S I I outs PAGED, 0, 0, 0, 0, __VA_ARGS__)                 \
-    ATTENTION(attention_gate##suffix, X S S X I I outs PAGED ", i32, i32, i32", 0, 0, 0, 1, __VA_ARGS__) \
-    ATTENTION(attention_in##suffix, X S I I outs PAGED, 0, 0, 1, 0, __VA_ARGS__)                \
-    ATTENTION(attention_in_split##suffix, X X S I I outs PAGED ", i32", 0, 1, 1, 0, __VA_ARGS__) \
-    ATTENTION(attention_flat##suffix, X X X I outs FLAT, 1, 0, 0, 0, __VA_ARGS__)               \
-    ATTENTION(attention_flat_split##suffix, X X X S I I outs SPLIT, 1, 1, 0, 0, __VA_ARGS__)
+#define FORMS(suffix, outs, ...)                                                                             \
+    ATTENTION(NAMED(attention, suffix), X S S I I outs PAGED, 0, 0, 0, 0, __VA_ARGS__)                       \
+    ATTENTION(NAMED(attention_gate, suffix), X S S X I I outs PAGED GATED, 0, 0, 0, 1, __VA_ARGS__)          \
+    ATTENTION(NAMED(attention_in, suffix), X S I I outs PAGED, 0, 0, 1, 0, __VA_ARGS__)                      \
+    ATTENTION(NAMED(attention_in_split, suffix), X X S I I outs PAGED ", i32", 0, 1, 1, 0, __VA_ARGS__)      \
+    ATTENTION(NAMED(attention_flat, suffix), X X X I outs FLAT, 1, 0, 0, 0, __VA_ARGS__)                     \
+    ATTENTION(NAMED(attention_flat_split, suffix), X X X S I I outs SPLIT, 1, 1, 0, 0, __VA_ARGS__)          \
+    JOIN(NAMED(attention_join, suffix), I X outs JOINED, 0, 0, 0, 0, __VA_ARGS__)                            \
+    JOIN(NAMED(attention_join_gate, suffix), I X X outs JOINED GATED, 0, 0, 0, 1, __VA_ARGS__)
+
+#define JOIN(entry, types, ...)                               \
+    BS_KERNEL(entry, types)                                   \
+    {                                                         \
+        BS_UNUSED(grid);                                      \
+        join_entry(args, block, shared, (form){__VA_ARGS__}); \
+    }
 
 FORMS(, F, 1, 0)
 FORMS(_q, Q, 0, 1)
 FORMS(_fq, F Q, 1, 1)
 
-#define PIECES(entry, types, ...)                                       \
-    BS_KERNEL(entry, types)                                             \
-    {                                                                   \
-        pieces_entry(args, block, grid, shared, (form){__VA_ARGS__});   \
+#define PIECES(entry, types, ...)                                     \
+    BS_KERNEL(entry, types)                                           \
+    {                                                                 \
+        pieces_entry(args, block, grid, shared, (form){__VA_ARGS__}); \
     }
 
-PIECES(attention_pieces, X S S I I F PAGED, 0)
-PIECES(attention_in_pieces, X S I I F PAGED, 0, 0, 1)
-PIECES(attention_in_split_pieces, X X S I I F PAGED ", i32", 0, 1, 1)
+PIECES(NAMED(attention_pieces, ), X S S I I F PAGED, 0)
+PIECES(NAMED(attention_in_pieces, ), X S I I F PAGED, 0, 0, 1)
+PIECES(NAMED(attention_in_split_pieces, ), X X S I I F PAGED ", i32", 0, 1, 1)
 
-#define JOIN(entry, types, ...)                              \
-    BS_KERNEL(entry, types)                                  \
-    {                                                        \
-        BS_UNUSED(grid);                                     \
-        join_entry(args, block, shared, (form){__VA_ARGS__}); \
-    }
-
-#define JOINED "i32, i32, i32, i32, i32, i32"
-#define JOINS(suffix, outs, ...)                                            \
-    JOIN(attention_join##suffix, I X outs JOINED, 0, 0, 0, 0, __VA_ARGS__)  \
-    JOIN(attention_join_gate##suffix, I X X outs JOINED ", i32, i32, i32", 0, 0, 0, 1, __VA_ARGS__)
-
-JOINS(, F, 1, 0)
-JOINS(_q, Q, 0, 1)
-JOINS(_fq, F Q, 1, 1)
+#if !BS_ROUND
 
 /* --- gather ------------------------------------------------------------------------------------ */
 
@@ -235,3 +240,5 @@ static BS_INLINE void gather_entry(const bs_arg *args, const bs_dim3 *block, int
 GATHER(, F, 1, 0)
 GATHER(_q, Q, 0, 1)
 GATHER(_fq, F Q, 1, 1)
+
+#endif
