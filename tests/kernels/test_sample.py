@@ -369,6 +369,14 @@ def test_g32_what_edits_make_of_logits(
     assert made["scores"][1].tolist() == wanted
 
 
+def test_edits_of_one_token_come_one_after_another(library: Library) -> None:
+    edits = [(7, 2.0, 1.0), (3, 1.0, 1.0), (7, 1.0, -5.0), (7, 3.0, 0.0), (3, 2.0, 0.0)]
+    logits = np.full((1, 40), 4, np.float32)
+    made = sample(library, logits, [Wish(edits=edits)], [0])
+    assert made["scores"][0, [3, 7, 8]].tolist() == [2.5, -6.0, 4.0]
+    assert made["drawn"][0] == 0
+
+
 @pytest.mark.parametrize("vocab", [1, 31, 32, 33, 127, 128, 129, 2047, 49152, 262144, 300001])
 def test_any_vocabulary(library: Library, vocab: int) -> None:
     rng = np.random.default_rng(vocab)
