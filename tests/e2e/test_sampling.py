@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from bedstone.errors import CallerError, CapacityError, ManifestError
-from bedstone.oracle.draw import Wish, draw
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from bedstone.runtime.session import Session
@@ -17,6 +16,7 @@ from bedstone.spec.codec import serialize
 from bedstone.spec.package import LOCK, MANIFEST
 from bedstone.spec.sampling import SAMPLING, Sampling
 from bedstone.verify.sampling import SETTINGS
+from drawn_texts import EDITED, SAMPLINGS, by_model
 from e2e_cli import run_cli
 from letters import write_tokenizer
 from packages import PAGE, Fed, compiled
@@ -26,15 +26,6 @@ from tiny_models import IDS, LONG, write_tiny
 pytestmark = pytest.mark.xdist_group("tiny")
 
 MANY = 3
-SAMPLINGS = (
-    Sampling(1.0, seed=1),
-    Sampling(0.7, top_k=9, top_p=0.9, min_p=0.01, seed=-3),
-    Sampling(1.3, top_p=0.8, seed=2**64 - 1),
-)
-EDITED = (
-    Sampling(repetition=1.7),
-    Sampling(1.0, seed=5, repetition=1.3, presence=0.5, frequency=0.25, bias={4: 1.0, 7: -2.5}),
-)
 
 
 @pytest.fixture(scope="module", params=["llama-biases", "qwen3-next"])
@@ -60,35 +51,6 @@ def plain(checkpoint, cache):
 def session(package, cache) -> Iterator[Session]:
     with load(package.path, cache=cache, tokens=2 * PAGE * MANY, sequences=MANY) as loaded:
         yield loaded
-
-
-def edits(sampling: Sampling, prompt: Sequence[int], made: Sequence[int]) -> list:
-    """What a sequence's penalties and biases make of each token they touch."""
-    seen = {*made, *(prompt if sampling.repetition != 1 else ())}
-    return [
-        (
-            one,
-            sampling.repetition if one in {*made, *prompt} else 1.0,
-            sampling.bias.get(one, 0.0)
-            - sampling.presence * (one in made)
-            - sampling.frequency * list(made).count(one),
-        )
-        for one in sorted({*seen, *sampling.bias})
-    ]
-
-
-def by_model(session: Session, prompt: Sequence[int], sampling: Sampling, count: int) -> list[int]:
-    """The text of the model in float64 on the logits of each step, fed by hand."""
-    sequence, made = Fed(session, (0, 1)), list[int]()
-    logits = sequence.feed(prompt)
-    for _ in range(count):
-        wish = Wish(
-            sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, sampling.seed,
-            edits=edits(sampling, prompt, made),
-        )  # fmt: skip
-        made.append(draw(logits, wish, sequence.length)[0])
-        logits = sequence.feed(made[-1:], "decode")
-    return made
 
 
 def test_greedy_it_says_to_the_bit_what_a_package_without_says(package, plain, cache):

@@ -16,6 +16,7 @@ from bedstone.runtime.load import load
 from bedstone.target.gpu import choose_gpu, read_gpus
 from bedstone.target.hardware import read_sets
 from command_line import bedstone
+from drawn_texts import EDITED, SAMPLINGS, by_model
 from letters import write_tokenizer
 from packages import Fed, Together, compiled
 from tiny_models import FAMILIES, IDS, LONG, write_tiny
@@ -95,6 +96,22 @@ def test_every_family_in_bfloat16(half, numerics, target, cache, tmp_path):
         assert apart(steps(sequence, LONG), half.theirs) < NEAR[numerics]
     for sequence in fed(package):
         assert apart(sequence.feed(LONG), half.theirs[-1]) < NEAR[numerics]
+
+
+def test_tokens_are_drawn_as_the_model_says(target, cache, tmp_path):
+    write_tiny("qwen3-next", tmp_path / "checkpoint")
+    write_tokenizer(tmp_path / "checkpoint")
+    many = len(SAMPLINGS) + len(EDITED)
+    options = {"numerics": "precise", "sampler": True, "sequences": many}
+    package = compiled(str(tmp_path / "checkpoint"), tmp_path / "p", cache, target, **options)
+    with load(package.path, device="cuda", tokens=64 * many, sequences=many) as session:
+        said = [list(session.generate(LONG[:9], 20, (), s)) for s in (*SAMPLINGS, *EDITED)]
+        assert said == [by_model(session, LONG[:9], s, 20) for s in (*SAMPLINGS, *EDITED)]
+        texts: list[list[int]] = [[] for _ in said]
+        together = [LONG[:9]] * many, 20, (), [*SAMPLINGS, *EDITED]
+        for index, token in session.generate_together(*together):
+            texts[index].append(token)
+        assert texts == said
 
 
 def test_rules_held_back_change_no_bit(tiny, target, cache, tmp_path):
