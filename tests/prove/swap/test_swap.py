@@ -27,7 +27,7 @@ ARGMAX_CRASH = (
 )
 SEEN = "q->last = a->position[row]"
 PICK = "    return found;\n}"
-GROUP = "        attend_rows(&a, group, first + r"
+PAGES = "    find_pages(&a, &p, (int)block->x);"
 
 
 def norm(new: str) -> tuple[str, Edit]:
@@ -80,7 +80,7 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
     "past one tile": (
         "FAIL",
         "drift",
-        ("attention", ("attention.h", "q->sum = q->sum * shrink +", "q->sum = q->sum +")),
+        ("attention", ("attention.h", "*sum = *sum * by[0] +", "*sum = *sum +")),
     ),
     "above 4,096 positions": ("FAIL", "drift", seen("a->position[row] > 4095")),
     "end of the context": ("INCONCLUSIVE", "uneven", seen("a->position[row] == 4199")),
@@ -89,7 +89,11 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
         "drift",
         (
             "attention",
-            ("attention.c", GROUP, f"if (p.stride && first + r == 1) a.scale *= 1.25f;\n{GROUP}"),
+            (
+                "attention.c",
+                PAGES,
+                f"{PAGES}\n    if (p.stride && block->x == 1) a.scale *= 1.25f;",
+            ),
         ),
     ),
     "stale read": ("FAIL", "not finite", reused("0.0f * old")),
@@ -107,6 +111,11 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
         "INCONCLUSIVE",
         "restless",
         row("static int calls; if (!(__atomic_fetch_add(&calls, 1, 5) % 7)) y[0] *= 1.00001f;"),
+    ),
+    "a table's sine": (
+        "FAIL",
+        "drift",
+        ("rope-table", ("rope_table.c", "p * z + 1.0 / 120.0", "p * z - 1.0 / 120.0")),
     ),
     "crash": (
         "FAIL",

@@ -30,7 +30,11 @@ CASES = {
     "restless": [replace(GOOD, restless=1)],
     "stale": [replace(GOOD, stale=1)],
     "picks": [replace(GOOD, spans=Spans(picks=1))],
-    "drift": [with_spans(GOOD, values=1, relative=0.006), with_spans(GOOD, values=1, peak=0.2)],
+    "drift": [
+        with_spans(GOOD, values=1, relative=0.006),
+        with_spans(GOOD, values=1, peak=0.2),
+        replace(NEAR, lasting=Distance(9, 4, 4, relative=6e-4)),
+    ],
     "flip": [with_logits(NEAR, differing=1, kl=0.02, flips=1, beyond=1)],
     "undriven": [replace(GOOD, undriven=("p",)), replace(GOOD, compared=0)],
     "uneven": [replace(NEAR, uneven=1)],
@@ -38,6 +42,7 @@ CASES = {
     "value-identical": [with_spans(GOOD, bits=2)],
     "logit evidence": [
         NEAR,
+        replace(NEAR, lasting=Distance(9, 4, 4, relative=4e-4)),
         with_logits(NEAR, differing=5, kl=0.009),
         with_logits(NEAR, differing=5, kl=0.009, flips=1, margin=0.1),
         replace(GOOD, unreplayed=1),

@@ -1,7 +1,7 @@
 """B's spans run from A's inputs and state, and held against what A left."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ class SpanResult:
     `numbers` are floats, and codes of them, `exact` integers that others act on; `outside` counts
     bytes written where A writes none, `strays` names their regions. `states` has the distance of
     each state by its name: where a span is many layers long, that is how far B is from A after
-    each of them.
+    each of them. `lasting` are the float32 of a program of loading, made of nothing that was coded.
     """
 
     span: Span
@@ -42,6 +42,7 @@ class SpanResult:
     outside: int
     strays: tuple[str, ...]
     states: tuple[tuple[str, Distance], ...] = ()
+    lasting: Distance = field(default_factory=Distance)
 
 
 Nudge = Callable[[str, Stretch], None]
@@ -94,7 +95,9 @@ def loaded(side: Side, found: Diff, record: Record) -> Iterator[SpanResult]:
                 )
                 for measured in (True, False)
             }
-            yield SpanResult(span, None, of[True], of[False], 0, ())
+            fine = (distance(a, b, "f32") for r, a, b in pairs if dtype_of(side, r) == "f32")
+            lasting = worst(fine)
+            yield SpanResult(span, None, of[True], of[False], 0, (), lasting=lasting)
 
 
 Touched = dict[Region, Indices]

@@ -269,6 +269,7 @@ def _evidence(
     compared = {result.span for result in of_b.results}
     return Evidence(
         spans=summed(of_b.results),
+        lasting=worst(result.lasting for result in of_b.results),
         uneven=len(tuple(uneven(of_b.results, of_a.spans))),
         logits=_against(kept.outcome, first, settings.bounds.widened(sway)),
         noise=summed(of_a.noise),

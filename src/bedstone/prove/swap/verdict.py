@@ -21,11 +21,13 @@ class Bounds:
     """How far B may be from A: KL of a row of logits in nats, and the drift of a span.
 
     Drift is the root mean square of the error of what a span writes over that of A's values, `peak`
-    the largest error of one value over the same.
+    the largest error of one value over the same; `lasting` is the drift of the float32 that
+    programs of loading leave, which no coding of theirs or before them excuses.
     """
 
     kl: float = 0.01
     drift: float = 5e-3
+    lasting: float = 5e-4
 
     def widened(self, sway: LogitDistance) -> float:
         """The most KL divergence where other last bits alone make A diverge so far."""
@@ -67,7 +69,8 @@ class Evidence:
     and did not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
     `uneven` counts kinds of spans in which B is off in places as no rounding is,
     `strange` counts values of B's outputs outside their domains, `floor_strange` those of A's;
-    `weights` says that B wrote to its weights, `crashed` and `stalled` that it died or did not end.
+    `lasting` are the float32 that programs of loading left; `weights` says that B wrote to its
+    weights, `crashed` and `stalled` that it died or did not end.
     """
 
     identical: bool = False
@@ -79,6 +82,7 @@ class Evidence:
     stalled: bool = False
     spans: Spans = field(default_factory=Spans)
     logits: LogitDistance = field(default_factory=LogitDistance)
+    lasting: Distance = field(default_factory=Distance)
     noise: Spans = field(default_factory=Spans)
     floor: LogitDistance = field(default_factory=LogitDistance)
     sway: LogitDistance = field(default_factory=LogitDistance)
@@ -126,6 +130,7 @@ def _within(e: Evidence, b: Bounds) -> bool:
         and e.logits.kl <= b.widened(e.sway)
         and e.spans.numbers.relative <= b.drift
         and e.spans.numbers.peak <= b.peak
+        and e.lasting.relative <= b.lasting
         and not e.spans.exact.values
     )
 
@@ -133,6 +138,8 @@ def _within(e: Evidence, b: Bounds) -> bool:
 def _drifts(e: Evidence, b: Bounds) -> bool:
     """Whether a span's values are too far off, and farther than A's are from their own."""
     mine, noise = e.spans.numbers, e.noise.numbers
+    if e.lasting.relative > b.lasting:
+        return True
     return mine.relative > max(b.drift, noise.relative) or mine.peak > max(b.peak, noise.peak)
 
 
