@@ -1,25 +1,30 @@
 """Time a draw beside the arg-max of the same row, on one thread: `python scripts/bench_sampler.py`.
 
-Rows look like a language model's: normal, a few tokens far ahead. Medians in microseconds.
+Rows look like a language model's: normal, a few tokens far ahead. Medians in microseconds, for the
+most demanding set that this machine runs or the one that is named.
 """
 
+import argparse
 import ctypes
-import sys
 import time
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
-
 from bedstone.library.catalog import cpu_kernels
 from bedstone.oracle.draw import Wish
+from bedstone.spec.manifest import ScalarParam
 from bedstone.target.cache import user_cache
-from bedstone.target.toolchain import find_compiler
-from kernels.harness import AVAILABLE, Dim3, Library, pack, poisoned_scratch, shared_bytes
-from kernels.test_sample import EDITS, MOST, edit_rows, settings, words
+from bedstone.target.cpu import runnable
+from bedstone.target.features import read_features
+from bedstone.target.hardware import read_sets
+from bedstone.target.sources import read_sources
+from bedstone.target.toolchain import compile_many, find_compiler
 
 REPEATS = 41
+VOCABULARIES = (49152, 151936)
+EDITS, MOST = 8, 20
 CASES = {
     "greedy": Wish(),
     "greedy, told 20": Wish(report=20),
@@ -31,45 +36,82 @@ CASES = {
     "top_p 0.95, temperature 3": Wish(3.0, top_p=0.95),
     "top_p 0.95, temperature 100": Wish(100.0, top_p=0.95),
     "edited": Wish(0.8, top_p=0.95, edits=[(7, 1.2, -0.5)]),
-    "restricted": Wish(0.8, top_p=0.95, allowed=list(range(0, 40000, 3))),
+    "restricted": Wish(0.8, top_p=0.95, allowed=range(0, 40000, 3)),
 }
 
+Args = Mapping[str, Any]
 
-def timed(library: Library, entry: str, args: dict) -> float:
-    """The median microseconds of a call."""
+
+class Dim3(ctypes.Structure):
+    """The place of a block, or the size of a grid."""
+
+    _fields_ = (("x", ctypes.c_uint32), ("y", ctypes.c_uint32), ("z", ctypes.c_uint32))
+
+
+def loaded(hardware: str, entry: str) -> Callable[..., object]:
+    """An entry of a set's, compiled."""
     kernel = cpu_kernels().kernels[entry]
-    library.load(frozenset({kernel.module}))
-    function = library.loaded[kernel.module][entry]
-    packed, guards = pack(kernel, args)
-    scratch, start = poisoned_scratch(shared_bytes(kernel.shared, args))
-    one = ctypes.byref(Dim3(0, 0, 0)), ctypes.byref(Dim3(1, 1, 1)), ctypes.c_void_p(start)
+    unit = read_sources(read_sets()[hardware]).unit(kernel.source, kernel.defines)
+    cache = user_cache() / "modules"
+    (path,) = compile_many([unit], cache=cache, compiler=find_compiler())
+    return ctypes.CDLL(str(path))[entry]
+
+
+def words_of(entry: str, args: Args) -> ctypes.Array[ctypes.c_uint64]:
+    """The argument vector of a call; arrays have to stay where they are."""
+    params = cpu_kernels().kernels[entry].params
+    return (ctypes.c_uint64 * len(params))(
+        *(
+            int(args[p.name]) if isinstance(p.type, ScalarParam) else args[p.name].ctypes.data
+            for p in params
+        )
+    )
+
+
+def timed(hardware: str, entry: str, args: Args) -> float:
+    """The median microseconds of a call of one block."""
+    function, words = loaded(hardware, entry), words_of(entry, args)
+    room = np.zeros(1 << 18, np.uint8)
+    shared = ctypes.c_void_p(room.ctypes.data + -room.ctypes.data % 64)
+    first, grid = ctypes.byref(Dim3(0, 0, 0)), ctypes.byref(Dim3(1, 1, 1))
     taken = []
     for _ in range(REPEATS):
         began = time.perf_counter()
-        function(packed, *one)
+        function(words, first, grid, shared)
         taken.append(time.perf_counter() - began)
-    del scratch, guards
     return 1e6 * float(np.median(taken))
 
 
-def sample_args(logits: np.ndarray, wish: Wish) -> dict:
-    """A call of one row."""
-    vocab, given = logits.shape[1], settings([wish])
+def sample_args(logits: np.ndarray, wish: Wish) -> Args:
+    """A draw of one row."""
+    vocab, count = logits.shape[1], len(wish.edits)
+    edits = np.zeros((3, 1, EDITS), np.float32)
+    edits[:, 0, :count] = np.array(wish.edits, np.float32).reshape(count, 3).T
+    bits = np.zeros(-(-vocab // 32) * 32, np.uint8)
+    bits[list(wish.allowed or ())] = 1
+    given = {
+        "temperature": np.array([wish.temperature], np.float32),
+        "top_k": np.array([wish.top_k], np.int32),
+        "top_p": np.array([wish.top_p], np.float32),
+        "min_p": np.array([wish.min_p], np.float32),
+        "seed": np.array([wish.seed], np.int64),
+    }
     return {
-        "logits": logits, "position": np.array([5], np.int32), **given, **edit_rows([wish]),
-        "edits": np.array([len(wish.edits)], np.int32),
+        "logits": logits, "position": np.array([5], np.int32), **given,
+        "edits": np.array([count], np.int32), "edit_token": edits[0].astype(np.int32),
+        "edit_scale": edits[1].copy(), "edit_add": edits[2].copy(),
         "restricted": np.array([wish.allowed is not None], np.int32),
-        "allowed": words(vocab, wish)[None], "report": np.array([wish.report], np.int32),
-        "drawn": np.zeros(1, np.int32), "scores": np.zeros((1, vocab), np.float32),
-        "logprob": np.zeros(1, np.float32), "top_token": np.zeros((1, MOST), np.int32),
-        "top_logprob": np.zeros((1, MOST), np.float32),
+        "allowed": np.packbits(bits, bitorder="little").view(np.int32)[None],
+        "report": np.array([wish.report], np.int32), "drawn": np.zeros(1, np.int32),
+        "scores": np.zeros((1, vocab), np.float32), "logprob": np.zeros(1, np.float32),
+        "top_token": np.zeros((1, MOST), np.int32), "top_logprob": np.zeros((1, MOST), np.float32),
         **{f"to_{name}": value.copy() for name, value in given.items()},
         "rows": 1, "vocab": vocab, "most_edits": EDITS, "most": MOST,
     }  # fmt: skip
 
 
-def argmax_args(logits: np.ndarray) -> dict:
-    """A call of one row."""
+def argmax_args(logits: np.ndarray) -> Args:
+    """The arg-max of one row."""
     ints = {name: np.zeros(1, np.int32) for name in ("next", "error", "token", "at", "to_slot")}
     return {
         "logits": logits, "position": np.array([5], np.int32),
@@ -78,19 +120,26 @@ def argmax_args(logits: np.ndarray) -> dict:
     }  # fmt: skip
 
 
-def main() -> None:
-    """Print a table for the most demanding set that this machine runs."""
-    name = sys.argv[1] if len(sys.argv) > 1 else AVAILABLE[-1]
-    library = Library(name, find_compiler(), user_cache() / "modules", {})
+def made_rows() -> list[np.ndarray]:
+    """A row of logits of each vocabulary."""
     rng = np.random.default_rng(0)
-    print(f"{name:30}{'49152':>10}{'151936':>10}")
-    rows = [(rng.standard_normal((1, v)) * 2.5).astype(np.float32) for v in (49152, 151936)]
+    rows = [(rng.standard_normal((1, v)) * 2.5).astype(np.float32) for v in VOCABULARIES]
     for row in rows:
         row[0, rng.integers(0, row.shape[1], 12)] += np.linspace(4, 14, 12, dtype=np.float32)
-    line = "".join(f"{timed(library, 'argmax', argmax_args(row)):10.1f}" for row in rows)
+    return rows
+
+
+def main() -> None:
+    """Print a table."""
+    sets = runnable(read_sets(), read_features())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("hardware", nargs="?", choices=sets, default=sets[0])
+    hardware, rows = parser.parse_args().hardware, made_rows()
+    print(f"{hardware:30}" + "".join(f"{vocab:10}" for vocab in VOCABULARIES))
+    line = "".join(f"{timed(hardware, 'argmax', argmax_args(row)):10.1f}" for row in rows)
     print(f"{'argmax':30}{line}")
     for label, wish in CASES.items():
-        line = "".join(f"{timed(library, 'sample', sample_args(row, wish)):10.1f}" for row in rows)
+        line = "".join(f"{timed(hardware, 'sample', sample_args(row, wish)):10.1f}" for row in rows)
         print(f"{label:30}{line}")
 
 

@@ -60,8 +60,8 @@ static BS_INLINE vi weights_of(const row *r, vf x)
 static BS_INLINE vi lanes_from(int i)
 {
     vi lanes;
-    for (int lane = 0; lane < VL; lane++) lanes[lane] = i + lane;
-    return lanes;
+    for (int lane = 0; lane < VL; lane++) lanes[lane] = lane;
+    return lanes + i;
 }
 
 /* Weights of VL logits from `i` on that take part and weigh `least`; the others are zero. */
