@@ -143,6 +143,19 @@ def test_an_edited_kernel_is_judged(name, package, swap_cache, tmp_path):
     assert proof.evidence.steady
 
 
+def test_a_crash_while_loading_names_what_loading_runs_anew(package, swap_cache, tmp_path):
+    edit = (
+        "rope_table.c",
+        "double factor = bs_f32(&at);",
+        "double factor = bs_f32(&at); *(volatile int *)8 = 1;",
+    )
+    proof = judged(package, rebuilt(package, tmp_path / "b", "rope-table", edit), swap_cache)
+    assert (proof.verdict.word, proof.verdict.rule) == ("FAIL", "crash")
+    (line,) = (line for line in lines(proof) if line.startswith("crash: "))
+    assert line.startswith("crash: SIGSEGV while loading, which runs `rope_table")
+    assert line.endswith("anew")
+
+
 @pytest.mark.parametrize("name", ["one rounding", "second of a batch"])
 def test_memory_of_a_devices_own_is_judged_alike(name, package, swap_cache, tmp_path, monkeypatch):
     word, rule, (module, edit) = EDITS[name]

@@ -27,6 +27,7 @@ from bedstone.runtime.load import Parts, load
 from bedstone.runtime.lower import Region
 from bedstone.runtime.session import Session
 from bedstone.spec.dtype import DType
+from bedstone.spec.manifest import Manifest
 from bedstone.target.bandwidth import measure_bandwidth
 from bedstone.verify import verify
 from bedstone.verify.protocol import Protocol, protocol
@@ -171,7 +172,8 @@ def _judged(
 
     of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
     if isinstance(of_b, Crash):
-        return _crashed(found, turns, kept, of_b, settings), kept.outcome.carries
+        where = of_b if of_b.program else replace(of_b, ops=_while_loading(found, b.manifest))
+        return _crashed(found, turns, kept, where, settings), kept.outcome.carries
     evidence = _evidence(found, known, kept, of_a, of_b, settings)
     verdict = judge(evidence, settings.bounds)
     sizes = len(kept.snapshots), kept.nbytes
@@ -231,6 +233,13 @@ def _crashed(
     evidence = Evidence(crashed=not crash.stalled, stalled=crash.stalled)
     verdict = judge(evidence, settings.bounds)
     return Proof(found, turns, (), evidence, verdict, len(kept.snapshots), kept.nbytes, crash)
+
+
+def _while_loading(found: Diff, manifest: Manifest) -> tuple[str, ...]:
+    """The ops of B that changed and that programs of loading run."""
+    programs = manifest.programs
+    spans = (s for s in found.spans if programs[s.program].once or programs[s.program].derive)
+    return tuple(dict.fromkeys(op for span in spans for op in span.b.ops))
 
 
 def _drive(side: Side, turns: Sequence[Turn], found: Diff, kept: Record, shadow: Shadow) -> _OfB:

@@ -21,7 +21,8 @@ Watch = Callable[[Session], Stepper]
 class Crash:
     """How a side ended, and in which calls [start, stop) of a program; `ops` are theirs.
 
-    `stalled` says that it did not end in time. A side that died while loading has no program.
+    `stalled` says that it did not end in time. A side that died while loading has no program: it
+    was in one of the ops that changed and that loading runs, if there are any.
     """
 
     how: str
@@ -32,9 +33,9 @@ class Crash:
     ops: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if not self.program:
-            return f"{self.how} while loading"
         named = ", ".join(f"`{op}`" for op in self.ops)
+        if not self.program:
+            return f"{self.how} while loading" + (f", which runs {named} anew" if named else "")
         return (
             f"{self.how} in op {named}, program `{self.program}` calls [{self.start}, {self.stop})"
         )
