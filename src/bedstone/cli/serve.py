@@ -3,12 +3,12 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bedstone.cli.device import device_target, hardware_device
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.extras import extra
-from bedstone.cli.options import ContextOption, DeviceOption, TargetOption
+from bedstone.cli.options import ContextOption, Device, DeviceOption, TargetOption
 from bedstone.cli.picks import TracesOption
 from bedstone.cli.progress import Stages
 from bedstone.cli.run import Wanted, open_package
@@ -48,6 +48,17 @@ SEQUENCES = 16
 MEBI = 1 << 20
 
 
+class Pieces(NamedTuple):
+    """Most tokens of a prompt in one call, and of all prompts between two steps."""
+
+    chunk: int
+    budget: int
+
+
+PIECES = {Device.cpu: Pieces(128, 64), Device.cuda: Pieces(2048, 2048)}
+"""Of each device where nothing says how many: a GPU's products want many rows."""
+
+
 def command(
     checkpoint: ServedArgument,
     host: HostOption = "127.0.0.1",
@@ -59,8 +70,8 @@ def command(
     context: ContextOption = None,
     tokens: TokensOption = None,
     queue: QueueOption = 256,
-    chunk: ChunkOption = 128,
-    budget: BudgetOption = 128,
+    chunk: ChunkOption = None,
+    budget: BudgetOption = None,
     reuse: ReuseOption = True,
     host_memory: HostMemoryOption = 0,
     tool_parser: ToolParserOption = ToolParser.auto,
@@ -85,15 +96,15 @@ def command(
     pinned = device_target(target, device)
     wanted = Wanted(numerics, context, pinned, _width(checkpoint, sequences), traces, sampler=True)
     manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning)
-    options = Options(sequences, queue, chunk, budget, reuse=reuse, host_bytes=host_memory * MEBI)
     # an address in use is found out now, not after a compile
     with bound_socket(host, port) as bound:
         with Stages() as stages:
             opened, package = open_package(checkpoint, wanted, stages)
             settings = make_settings(opened, package.path, manners, keys)
+            runs_on = device or hardware_device(package.lock.target)
             session = load(
                 package.path,
-                device=(device or hardware_device(package.lock.target)).value,
+                device=runs_on.value,
                 threads=threads,
                 tokens=tokens,
                 sequences=package.lock.sequences,
@@ -101,6 +112,15 @@ def command(
                 cache=cache_directory(),
                 progress=stages.step,
             )
+        usual = PIECES[runs_on]
+        options = Options(
+            sequences,
+            queue,
+            chunk or usual.chunk,
+            budget or usual.budget,
+            reuse=reuse,
+            host_bytes=host_memory * MEBI,
+        )
         ready = partial(_tell_ready, settings.model, package)
         with session:
             answer(session, opened, settings, options, Place(bound, grace), ready)

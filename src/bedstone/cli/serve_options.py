@@ -58,10 +58,10 @@ QueueOption = Annotated[
     int, typer.Option(min=0, metavar="N", help="Most requests that wait; more are refused.")
 ]
 ChunkOption = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Most tokens of a prompt in one call.")
+    int | None, typer.Option(min=1, metavar="N", help="Most tokens of a prompt in one call.")
 ]
 BudgetOption = Annotated[
-    int, typer.Option(min=1, metavar="N", help="Most tokens of prompts between two steps.")
+    int | None, typer.Option(min=1, metavar="N", help="Most tokens of prompts between two steps.")
 ]
 ReuseOption = Annotated[
     bool, typer.Option("--reuse/--no-reuse", help="Keep what prompts begin with.")
