@@ -10,11 +10,12 @@ def kernel_cache(tmp_path_factory):
     return tmp_path_factory.mktemp("kernel-cache")
 
 
-def tiny(kind, numerics, folder, cache):
+def tiny(kind, numerics, folder, cache, **options):
     write_tiny(kind, folder / "checkpoint")
     write_tokenizer(folder / "checkpoint")
     checkpoint = str(folder / "checkpoint")
-    return compiled(checkpoint, folder / "package", cache, numerics=numerics, sequences=2).path
+    options = {"numerics": numerics, "sequences": 2} | options
+    return compiled(checkpoint, folder / "package", cache, **options).path
 
 
 @pytest.fixture(scope="session")

@@ -39,6 +39,18 @@ def test_every_op_of_a_package_is_right(kind, kernel_cache, tmp_path):
     assert overall(proofs) == "PASS", "\n".join(table(proofs))
 
 
+@pytest.mark.slow
+def test_the_ops_of_a_sampler_are_right_and_write_what_they_are_asked_for(kernel_cache, tmp_path):
+    package = tiny("llama", "precise", tmp_path, kernel_cache, sampler=True)
+    ops = [
+        name for name in read_package(package).manifest.ops if name.startswith(("sample", "fin"))
+    ]
+    proofs = judged(package, kernel_cache, *ops)
+    assert len(proofs) == 8
+    assert overall(proofs) == "PASS", "\n".join(table(proofs))
+    assert all(any("program" in call.where for call in proof.calls) for proof in proofs)
+
+
 def test_a_right_op_passes_on_recorded_calls_and_on_made_inputs(package, kernel_cache):
     (proof,) = judged(package, kernel_cache, NORM)
     assert (proof.word, proof.notes) == ("PASS", ())

@@ -60,6 +60,9 @@ def judge_call(
         rows = _rows_written(trial.inputs.get(output.target or ""), wanted, got)
         if rows is not None:
             wanted, got = wanted[rows], got[rows]
+        elif _untouched(trial.inputs.get(output.target or ""), wanted, got):
+            # memory that neither side writes may hold what is no number
+            wanted = got = torch.zeros_like(wanted)
         metrics = judge(got, wanted, output.dtype, tolerance)
         outputs.append(Found(output.name, _placed(metrics, rows)))
     return Judged(where, tuple(outputs), faults)
@@ -78,6 +81,13 @@ def _rows_written(
     old, new, right = (as_bytes(t.contiguous()).reshape(rows, -1) for t in (before, got, wanted))
     changed = ((old != new) | (old != right)).any(dim=1).nonzero().flatten()
     return changed if len(changed) else None
+
+
+def _untouched(before: Made | None, wanted: torch.Tensor, got: torch.Tensor) -> bool:
+    if not isinstance(before, torch.Tensor):
+        return False
+    old, new, right = (as_bytes(t.contiguous()) for t in (before, got, wanted))
+    return bool(torch.equal(old, new) and torch.equal(old, right))
 
 
 def _placed(metrics: Metrics, rows: torch.Tensor | None) -> Metrics:
