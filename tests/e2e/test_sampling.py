@@ -179,7 +179,12 @@ def test_a_run_is_drawn_and_tells_its_seed(checkpoint, plain, package, cache):
     out = checkpoint.parent / "compiled"
     ended = run_cli(["compile", str(checkpoint), "-o", str(out), "--sampler", "--json"], cache)
     assert json.loads(ended.out)["sampler"] is True
-    assert (out / SAMPLING).is_file()
+    record = json.loads((out / SAMPLING).read_text())
+    assert run_cli(["verify", str(out)], cache).code == 0
+    (out / SAMPLING).write_text(json.dumps(record | {"report": "allowed"}))
+    ended = run_cli(["verify", str(out)], cache)
+    assert ended.code == 1
+    assert "`report` names `allowed`" in ended.out
 
 
 @pytest.mark.slow

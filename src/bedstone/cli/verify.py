@@ -16,9 +16,12 @@ from bedstone.cli.protocol import describe
 from bedstone.cli.table import counted
 from bedstone.errors import ManifestError
 from bedstone.spec.fault import Fault, ParseError
+from bedstone.spec.file import read_bounded
 from bedstone.spec.manifest import Manifest
+from bedstone.spec.sampling import SAMPLING, parse_knobs
 from bedstone.verify import check, verify
 from bedstone.verify.protocol import Protocol, check_protocol, protocol
+from bedstone.verify.sampling import check_knobs
 
 _NOT_JSON = "P1"
 
@@ -83,7 +86,7 @@ def judge(document: Document, kernels: Path | None, *, sampled: bool) -> Report:
         Everything there is to say.
 
     Raises:
-        ManifestError: the file cannot be read or is not JSON.
+        ManifestError: the file, or a package's record of a sampler, cannot be read or is none.
     """
     try:
         manifest = document.parse()
@@ -97,10 +100,19 @@ def judge(document: Document, kernels: Path | None, *, sampled: bool) -> Report:
         verified = verify(manifest)
         faults = check_protocol(verified, sampled=sampled)
         contract = None if faults else protocol(verified, sampled=sampled)
+    faults += [] if faults else _record_faults(document, manifest)
     named = kernels or document.kernels
     folder = Folder(named or document.path.parent, named=named is not None)
     modules = check_modules(manifest.modules, folder)
     return Report(document.path, manifest, faults, modules, contract)
+
+
+def _record_faults(document: Document, manifest: Manifest) -> list[Fault]:
+    """What keeps the record of a package's sampler from fitting its manifest."""
+    path = document.path.parent / SAMPLING
+    if document.kernels is None or not path.exists():
+        return []
+    return check_knobs(parse_knobs(read_bounded(path), str(path)), manifest)
 
 
 def _lines(report: Report) -> list[str]:

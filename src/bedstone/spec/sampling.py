@@ -26,14 +26,15 @@ class Sampling(Frozen):
     3. tokens that the request's constraint does not allow are left out;
     4. `temperature` 0 takes the likeliest (the first of equals) whatever follows; else logits are
        divided by it;
-    5. the `top_k` likeliest are kept (0 or -1: all), of these the fewest that reach `top_p`
-       together, of these all with `min_p` times the likeliest's probability at least; one of them
-       at least;
+    5. the `top_k` likeliest are kept (0 or -1: all), of these the fewest that reach `top_p` of
+       what all of these have together, of these all with `min_p` times the likeliest's probability
+       at least; one of them at least;
     6. one is drawn by a number in [0, 1) that `seed` and the token's position in its sequence
        decide and nothing else.
 
     `logprobs` None asks for none; else a token comes with its own log-probability and with that
-    many of the likeliest, all of them of the model's own logits, before step 1.
+    many of the likeliest, all of them of the model's own logits, before step 1. What any other
+    number means is in docs/kernels.md: all have an answer.
     """
 
     temperature: float = 0.0
