@@ -51,9 +51,7 @@ class Memory:
                 offset = slot.offset + each * self.room.slot_stride
                 self._move(moves, offset, self.slots, slot.slot + each, 1)
 
-    def _move(
-        self, moves: Moves, offset: int, array: list[Prefix], start: int, count: int
-    ) -> None:
+    def _move(self, moves: Moves, offset: int, array: list[Prefix], start: int, count: int) -> None:
         if moves.to_host:
             self.host[offset] = array[start : start + count]
         else:

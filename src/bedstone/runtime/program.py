@@ -67,9 +67,7 @@ def require_value(where: str, name: str, value: int, declared: Var) -> int:
     Raises `CallerError`: it is no integer, or outside what the var declares.
     """
     # True and 3.0 would pass as numbers; numpy's integers are integers
-    if type(value) is not int and (
-        isinstance(value, bool) or not isinstance(value, SupportsIndex)
-    ):
+    if type(value) is not int and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
         raise CallerError(f"{where}: var `{name}` is {value!r}, expected an integer")
     if not 1 <= value <= declared.max:
         raise CallerError(f"{where}: var `{name}` = {value} outside declared [1, {declared.max}]")
