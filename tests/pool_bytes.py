@@ -1,4 +1,4 @@
-"""The memory that a pool accounts for, as data: each position holds the prefix it is the state of."""
+"""The memory that a pool accounts for: each position holds the prefix it is the state of."""
 
 from collections.abc import Iterable, Sequence
 

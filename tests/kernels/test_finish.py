@@ -1,4 +1,4 @@
-"""finish: a step ends with tokens that were drawn as it does with the arg-max of the same logits."""
+"""finish: the tokens drawn for a step are written where the next one reads them."""
 
 import numpy as np
 import pytest
