@@ -22,7 +22,7 @@ MOST_EXPERTS = 1024
 """The experts whose scores, or rows, a kernel holds at once."""
 
 MOST_WIDTHS = 48000
-"""What 32 keys and one query's values and results may take of an attention's scratch: values."""
+"""What 16 keys and one query's values and results may take of an attention's scratch: values."""
 
 FOURS = 4
 """A score is four sums, of every fourth product each: no query is cut between."""
@@ -58,7 +58,7 @@ def _unfit(launch: Launch) -> str | None:
     if isinstance(launch, Attention | FlatAttention):
         if launch.splits > 1:
             return f"the span is attended whole, not in {launch.splits} pieces"
-        if 33 * (launch.dk + 32) + 2 * launch.dv > MOST_WIDTHS:
+        if 17 * (launch.dk + 32) + 2 * launch.dv > MOST_WIDTHS:
             return f"keys {launch.dk} and values {launch.dv} wide do not fit its scratch"
         if _own(launch) % FOURS:
             return f"the first {_own(launch)} values of a query are no fours"

@@ -15,7 +15,7 @@
 #endif
 
 #define PIECE 128        /* positions whose scores share a maximum; pieces begin at multiples */
-#define SLAB 32          /* positions whose keys are laid side by side */
+#define SLAB 16          /* positions whose keys are laid side by side */
 #define COLUMNS (4 * VL) /* values of a tile of results */
 #define LAID(width) (bs_ceil_div(width, STEP) * VL) /* floats that so many values of a key or query take */
 
@@ -38,7 +38,7 @@ typedef struct {
 } ahead;
 
 #define LINE (64 / (int)sizeof(float))
-#define WALK 8 /* rows side by side: each lies in a page of its own, and is a stream for the core */
+#define WALK 4 /* rows side by side: each lies in a page of its own, and is a stream for the core */
 
 static BS_INLINE void send(ahead *next, int lines)
 {
