@@ -8,7 +8,7 @@ from bedstone.errors import CallerError
 
 _FIRST = ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "st", "tr", "br", "pl")
 _MIDDLE = ("a", "e", "i", "o", "u", "ea", "ou")
-_LAST = ("", "n", "r", "s", "t", "l", "nd", "ck", "m")
+_LAST = ("", "n", "r", "s", "t", "l", "ft", "ck", "m")
 
 
 @dataclass(frozen=True, slots=True)
