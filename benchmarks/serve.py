@@ -62,9 +62,11 @@ def servers(options: argparse.Namespace) -> list[list[str]]:
     threads = str(options.threads)
     ours = ["serve", str(options.model), "--threads", threads]
     theirs = [str(peer), "-m", "llama_cpp.server", "--model", str(options.model)]
+    # else each request cuts the answer of the one before short
+    theirs += ["--interrupt_requests", "false", "--n_ctx", str(CONTEXT)]
     return [
         [*BEDSTONE, *ours, "--sequences", str(options.clients)],
-        [*theirs, "--n_threads", threads, "--n_threads_batch", threads, "--n_ctx", str(CONTEXT)],
+        [*theirs, "--n_threads", threads, "--n_threads_batch", threads],
     ]
 
 
