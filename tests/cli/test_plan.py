@@ -54,6 +54,15 @@ def test_a_plan_of_a_shape_needs_no_weights():
     assert found["batch"]["rows"] == 8
 
 
+def test_a_step_that_draws_takes_one_launch_more():
+    for form in ("decode", "batch"):
+        options = ("--config", "smollm2-135m", "--form", form, *GIVEN)
+        plain, drawn = planned(*options)[form], planned(*options, "--sampler")[form]
+        assert drawn["launches"] == plain["launches"] + 1
+        assert drawn["census"].items() >= {"sample": 1, "finish": 1}.items()
+        assert drawn["outside"] == plain["outside"] + 1
+
+
 def test_llama_takes_132_launches_a_token():
     decode = planned("--config", "llama-3.2-1b", "--form", "decode", *GIVEN)["decode"]
     assert decode["launches"] == 132

@@ -25,6 +25,7 @@ from bedstone.cli.plan_options import (
     PlannedArgument,
     UnfusedOption,
 )
+from bedstone.cli.sampling import SamplerOption
 from bedstone.cli.written import write_file
 from bedstone.errors import CallerError
 from bedstone.spec.dtype import FormatName
@@ -43,6 +44,7 @@ def command(
     format_: FormatOption = "bf16",
     form: FormOption = "all",
     sequences: SequencesOption = 8,
+    sampler: SamplerOption = False,
     target: TargetOption = "auto",
     numerics: NumericsOption = Numerics.quantized,
     context: ContextOption = None,
@@ -63,7 +65,7 @@ def command(
     from bedstone.lane.plan import RULES
 
     rules = RULES if unfused else tuple(filter(None, held.split(",")))
-    options = Options(numerics.value, context, rules, sequences)
+    options = Options(numerics.value, context, rules, sequences, sampler)
     forms = served_forms(options) if form == "all" else (form,)
     lane = target_lane(target, numerics.value)
     choices = Choices(options, forms, lane.unfused if unfused else lane, at)
