@@ -112,18 +112,17 @@ def command(
                 cache=cache_directory(),
                 progress=stages.step,
             )
-        usual = PIECES[runs_on]
-        options = Options(
-            sequences,
-            queue,
-            chunk or usual.chunk,
-            budget or usual.budget,
-            reuse=reuse,
-            host_bytes=host_memory * MEBI,
-        )
+        pieces = _pieces(runs_on, chunk, budget)
+        options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_memory * MEBI)
         ready = partial(_tell_ready, settings.model, package)
         with session:
             answer(session, opened, settings, options, Place(bound, grace), ready)
+
+
+def _pieces(device: Device, chunk: int | None, budget: int | None) -> Pieces:
+    """As asked for, else as is usual on the device."""
+    usual = PIECES[device]
+    return Pieces(chunk or usual.chunk, budget or usual.budget)
 
 
 def _width(reference: str, sequences: int | None) -> int:
