@@ -75,7 +75,7 @@ def test_a_mutant_differs_where_it_says():
 @pytest.mark.parametrize(("entry", "path", "text", "other"), MUTANTS, ids=lambda value: value[:24])
 def test_a_mutant_is_caught_and_the_kernel_is_not(compiling, entry, path, text, other):
     of, solution = small(entry)
-    asked = posed(of)
+    asked = posed(of, entry)
     right = evaluate(asked, solution, compiling)
     assert right.status == "PASSED", right.log
     wrong = evaluate(asked, mutant(solution, path, text, other), compiling)

@@ -19,7 +19,7 @@ from bedstone.prove.own.planned import (
     scaled,
     untouched,
 )
-from bedstone.prove.own.problems import own_problems
+from bedstone.prove.own.problems import own_problems, tolerance_of
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.sandbox.zygote import Zygote
 from bedstone.prove.trace_set import read_trace_set, write_definition, write_solution
@@ -27,7 +27,7 @@ from bedstone.spec.dialect.solution import emit_solution, parse_solution
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.identity import solution_identity
 from bedstone.spec.solution import SourceFile
-from bedstone.spec.workload import Tolerance, Workload
+from bedstone.spec.workload import Workload
 from bedstone.target.cpu import runnable
 from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
@@ -53,16 +53,16 @@ def small(entry, hardware=BEST):
     return of, kernel_solution(kernel, of, numbers, read_sources(read_sets()[hardware]))
 
 
-def posed(of, **config):
+def posed(of, entry, **config):
     sizes = family_of(of.name).sizes
-    codes = any(spec.dtype == "int8" for spec in of.outputs.values())
-    on = Workload({n: sizes[n] for n in of.var_axes}, {}, "w", Tolerance(steps=2 * codes))
+    allowed = tolerance_of(KERNELS.kernels[entry], of)
+    on = Workload({n: sizes[n] for n in of.var_axes}, {}, "w", allowed)
     return problem(of, on, warmup=0, iterations=3, samples=1, **config)
 
 
 def tried(running, entry, hardware=BEST):
     of, solution = small(entry, hardware)
-    return evaluate(posed(of), solution, running)
+    return evaluate(posed(of, entry), solution, running)
 
 
 def without(solution, path):
@@ -146,7 +146,7 @@ def test_a_kernel_is_built_and_right(compiling):
 )  # fmt: skip
 def test_a_solution_that_cannot_be_built_says_why(compiling, change, message):
     of, solution = small("silu")
-    found = evaluate(posed(of, trials=1), change(solution), compiling)
+    found = evaluate(posed(of, "silu", trials=1), change(solution), compiling)
     assert found.status == "COMPILE_ERROR"
     assert re.search(message, found.log), found.log
 
@@ -154,7 +154,7 @@ def test_a_solution_that_cannot_be_built_says_why(compiling, change, message):
 def test_a_solution_for_another_machine_is_not_called(compiling):
     of, solution = small("silu")
     needs = 'const char bs_needs[] = " amx_of_tomorrow";'
-    found = evaluate(posed(of, trials=1), with_text(solution, "needs.h", needs), compiling)
+    found = evaluate(posed(of, "silu", trials=1), with_text(solution, "needs.h", needs), compiling)
     assert found.status == "COMPILE_ERROR"
     assert "`amx_of_tomorrow`" in found.log
 
