@@ -146,13 +146,13 @@ def test_clicking_a_buffer_shows_who_writes_and_reads_it(page):
 
 def test_searching_lights_what_is_found_and_enter_walks_it(page):
     page.press("/")
-    page.press("attention_q")
+    page.press("attention_r_q")
     assert page.text("#found").startswith("36 launches")
     found = page.launches("decode", kind="attention")
     assert page.lit() == found
     page.press(Keys.ENTER)
     page.press(Keys.ENTER)
-    assert page.text("#details").startswith(f"{found[1]} · attention_q")
+    assert page.text("#details").startswith(f"{found[1]} · attention_r_q")
     page.press(Keys.ESCAPE)
     assert page.text("#details").startswith("Nothing selected")
     assert len(page.lit()) == 292
