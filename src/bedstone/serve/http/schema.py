@@ -162,11 +162,11 @@ def _content(
     if media != EVENTS:
         return {"schema": known[kind]}
     event = {"anyOf": [known[kind], known[Failure]]}
+    told = {"contentMediaType": JSON, "contentSchema": event}
     data = {
         "description": "JSON, or `[DONE]` in the last.",
         "type": "string",
-        "contentMediaType": JSON,
-        "contentSchema": event,
+        "anyOf": [{"const": "[DONE]"}, told],
     }
     item = {"type": "object", "properties": {"data": data}, "required": ["data"]}
     return {"itemSchema": item}
