@@ -44,7 +44,8 @@ def main() -> None:
     measured = json.loads(done.stdout)
     for side, name in zip(measured["servers"], (OURS, THEIRS), strict=True):
         side["server"] = name
-        del side["url"]
+        # the peer calls its model by the file's path
+        del side["url"], side["model"]
     record = {
         "date": datetime.now(UTC).date().isoformat(),
         "machine": machine(),
