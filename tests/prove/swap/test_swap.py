@@ -156,9 +156,8 @@ def test_a_crash_while_loading_names_what_loading_runs_anew(package, swap_cache,
     assert line.endswith("anew")
 
 
-@pytest.mark.parametrize("name", ["one rounding", "second of a batch"])
-def test_memory_of_a_devices_own_is_judged_alike(name, package, swap_cache, tmp_path, monkeypatch):
-    word, rule, (module, edit) = EDITS[name]
+def test_memory_of_a_devices_own_is_judged_alike(package, swap_cache, tmp_path, monkeypatch):
+    word, rule, (module, edit) = EDITS["one rounding"]
     other = rebuilt(package, tmp_path / "b", module, edit)
     here = judged(package, other, swap_cache)
     monkeypatch.setattr("bedstone.runtime.stepper._ADDRESSED", ())
