@@ -1,36 +1,17 @@
 """The frozen state of a sequence at one exact length."""
 
 from bedstone.errors import CallerError
-from bedstone.pool.copies import Copies
 from bedstone.pool.geometry import Geometry
-from bedstone.pool.store import Held, Piece, Store
+from bedstone.pool.store import Piece, Resident
 
 
-class Checkpoint(Held):
+class Checkpoint(Resident):
     """`length` tokens of a sequence, which nothing writes any more.
 
     `copies` are to be made before the next step; then it is what it says.
     """
 
-    __slots__ = ("_piece", "copies", "length")
-
-    def __init__(self, store: Store, piece: Piece, length: int, copies: Copies) -> None:
-        super().__init__(store)
-        self._piece = piece
-        self.length = length
-        self.copies = copies
-
-    @property
-    def pages(self) -> tuple[int, ...]:
-        """Its pages; the last may be part filled."""
-        self.require_open()
-        return self._piece.pages
-
-    @property
-    def slot(self) -> int:
-        """Its slot, 0 where there is none."""
-        self.require_open()
-        return self._piece.slot
+    __slots__ = ()
 
     @property
     def piece(self) -> Piece:

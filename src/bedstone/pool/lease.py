@@ -4,38 +4,23 @@ from bedstone.errors import CallerError
 from bedstone.pool.checkpoint import Checkpoint, require_reusable
 from bedstone.pool.copies import NO_COPIES, Copies
 from bedstone.pool.denial import Busy, Denial
-from bedstone.pool.store import Held, Piece, Store
+from bedstone.pool.store import Piece, Resident, Store
 
 
-class Lease(Held):
+class Lease(Resident):
     """Pages and a slot of one sequence of `length` tokens so far.
 
     `copies` are to be made before its first step. Nothing below `floor` may be written: it came
     from a prefix, or a checkpoint has it too.
     """
 
-    __slots__ = ("_piece", "copies", "floor", "length")
+    __slots__ = ("floor",)
 
     def __init__(
         self, store: Store, piece: Piece, length: int = 0, copies: Copies = NO_COPIES
     ) -> None:
-        super().__init__(store)
-        self._piece = piece
-        self.length = length
+        super().__init__(store, piece, length, copies)
         self.floor = length
-        self.copies = copies
-
-    @property
-    def pages(self) -> tuple[int, ...]:
-        """Its pages in the order the sequence fills them."""
-        self.require_open()
-        return self._piece.pages
-
-    @property
-    def slot(self) -> int:
-        """Its slot, 0 where there is none."""
-        self.require_open()
-        return self._piece.slot
 
     @property
     def room(self) -> int | None:

@@ -142,3 +142,27 @@ class Held:
         """
         if not self._open:
             raise CallerError(f"a {type(self).__name__.lower()} is used after it was given back")
+
+
+class Resident(Held):
+    """`length` tokens of a sequence in pages and a slot, once `copies` are made."""
+
+    __slots__ = ("_piece", "copies", "length")
+
+    def __init__(self, store: Store, piece: Piece, length: int, copies: Copies) -> None:
+        super().__init__(store)
+        self._piece = piece
+        self.length = length
+        self.copies = copies
+
+    @property
+    def pages(self) -> tuple[int, ...]:
+        """Its pages in the order the sequence fills them; the last may be part filled."""
+        self.require_open()
+        return self._piece.pages
+
+    @property
+    def slot(self) -> int:
+        """Its slot, 0 where there is none."""
+        self.require_open()
+        return self._piece.slot
