@@ -1,8 +1,10 @@
 """CUDA kernels against their Definitions: the reference in float64, its own inputs, its judge."""
 
+import os
 import re
 from functools import partial
 from operator import itemgetter
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -27,7 +29,9 @@ PARTS = 8
 
 @pytest.fixture(scope="module", params=["f32", "bf16"])
 def library(request, tmp_path_factory):
-    made = GpuLibrary("hopper", tmp_path_factory.mktemp("own"), request.param)
+    kept = os.environ.get("BEDSTONE_TEST_CACHE")
+    cache = Path(kept) / "modules" if kept else tmp_path_factory.mktemp("own")
+    made = GpuLibrary("hopper", cache, request.param)
     compile_all(made, {name for name, _, _ in every_case(made.kernels)})
     return made
 

@@ -30,12 +30,7 @@ CODE_PIECES = frozenset({"xs", "xz", "ys", "yz", "zs", "zz"})
 
 CACHES: dict[CacheType, type] = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}
 
-_DIRTY = """
-extern "C" __global__ void dirty(int bytes) {
-    extern __shared__ unsigned char memory[];
-    for (int i = threadIdx.x; i < bytes; i += blockDim.x) memory[i] = 0xFF;
-}
-"""
+_DIRTY = Path(__file__).with_name("dirty.cu")
 
 
 @dataclass
@@ -69,9 +64,7 @@ class GpuLibrary:
         self.stream = self.driver.stream()
         self.kernels = cuda_kernels(self.tables)
         self.api = ctypes.CDLL("libcuda.so.1")
-        source = self.cache / "dirty.cu"
-        source.write_text(_DIRTY)
-        (module,) = self._load([Unit((source,))])
+        (module,) = self._load([Unit((_DIRTY,))])
         self.compiled = "BEDSTONE_TEST_CACHE" in os.environ
         self.dirty = self._function(module, "dirty", MOST_SHARED)
 
