@@ -249,7 +249,7 @@ HOLDS = {
         f"K@2 = set(table=K@1, x=m, {AT})\n" + attend("K@2", query="n"),
         reason="version",
     ),
-    "gemv_parts shape": Case("gemv_parts", TWO + "y = mul(a=l, b=m)", reason="shape", rows=9),
+    "gemv_parts rows": Case("gemv_parts", TWO + "y = mul(a=l, b=m)", reason="shim", rows=9),
     "gemv_parts format": Case(
         "gemv_parts",
         TWO.replace("W1", "F16") + "y = mul(a=l, b=m)",

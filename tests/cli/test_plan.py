@@ -32,7 +32,7 @@ def test_a_plan_of_a_checkpoint_is_printed_form_by_form():
         ", 8 rows: ",
         "census   gemv 61 · add_norm 60",
         "fused    residual_norm 60",
-        "missed   gemv_parts 60, shape (512 rows are no GEMV, which takes 8)",
+        "missed   gemv_parts 60, shim (512 rows are no GEMV, which takes 8)",
         "at position 1000",
         "sharing saves",
     ):

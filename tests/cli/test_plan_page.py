@@ -176,7 +176,7 @@ def test_each_form_is_drawn_and_its_misses_are_named(page):
     page.click('[data-form="chunk"]')
     chunk = page.facts["forms"]["chunk"]
     assert page.count("#chart .launch") == chunk["launches"]
-    assert "gemv_parts 72 · shape" in page.text("#chips")
+    assert "gemv_parts 72 · shim" in page.text("#chips")
     page.click('[data-query="missed:gemv_parts"]')
     assert len(page.lit()) == 72
     page.click('[data-form="batch"]')

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from bedstone.graph.step import StepGraph
+from bedstone.graph.step import FormName, StepGraph
+from bedstone.lane.census import census
 from bedstone.lane.cuda import CudaShim
 from bedstone.lane.entries import entry
 from bedstone.lane.errors import ChunkLengthError
@@ -17,7 +18,7 @@ from bedstone.library.coding import BF16, INT8
 from bedstone.library.kernel import KernelSet
 from bedstone.models import step_graph
 from cuda_sets import every_entry
-from lane_graphs import QWEN3, Formats, config, graph_of
+from lane_graphs import QWEN3, Formats, assert_computes, config, graph_of
 from lane_zoo import SHALLOW, experts
 
 LANE = every_entry("quantized")
@@ -40,6 +41,21 @@ def faults(schedule: Schedule, graph: StepGraph) -> list[str]:
 def test_only_steps_of_many_rows_read_codes(rows: int, read: set[str]) -> None:
     assert forms(LANE.lower(batch(rows))) == read
     assert forms(every_entry("precise").lower(batch(rows))) == {"f32"}
+
+
+@pytest.mark.parametrize("form", ["batch", "chunk"])
+@pytest.mark.parametrize(("numerics", "name"), [("precise", "bf16"), ("quantized", "q_bf16")])
+def test_products_of_one_input_are_one_launch_of_any_rows(
+    form: FormName, numerics: str, name: str
+) -> None:
+    graph = step_graph(QWEN3, form, formats=Formats("bf16"), rows=12, capacity=32)
+    schedule = every_entry(numerics).lower(graph)
+    assert schedule.misses == ()
+    names = {entry(step.launch) for step in schedule.steps}
+    assert f"parts3_{name}_rows" in names
+    assert census(schedule)["gemm_parts"] == QWEN3.layers
+    if numerics == "precise":
+        assert_computes(schedule, graph, "precise")
 
 
 def test_matrices_of_floats_read_floats() -> None:

@@ -11,8 +11,10 @@ from bedstone.lane.launch import (
     ExpertGlu,
     ExpertProduct,
     ExpertSum,
+    GemmPart,
     Launch,
     Matrix,
+    Parts,
     Read,
     Route,
     Routing,
@@ -51,6 +53,13 @@ def stacked(count: int) -> tuple[Launch, ...]:
 def test_more_experts_than_are_held_at_once(at):
     assert SHIM.lacks(stacked(1024)[at]) is None
     assert SHIM.lacks(stacked(1025)[at]) == "1025 experts are more than 1024"
+
+
+def test_products_of_one_input_are_one_launch_of_few_rows():
+    matrix = Matrix("w", "f32", 8, 8)
+    few = Parts(X, 8, (GemmPart(matrix, Y), GemmPart(matrix, ToBuf("z"))))
+    assert SHIM.lacks(few) is None
+    assert SHIM.lacks(replace(few, rows=9)) == "9 rows are no GEMV, which takes 8"
 
 
 def test_keys_too_wide_for_the_scratch():

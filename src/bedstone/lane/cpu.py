@@ -11,10 +11,11 @@ from bedstone.lane.launch import (
     FlatAttention,
     HeadProduct,
     Launch,
+    Parts,
     Route,
     Sequences,
 )
-from bedstone.lane.schedule import QBLOCK
+from bedstone.lane.schedule import GEMV_ROWS, QBLOCK
 from bedstone.lane.touch import places_of, reads_of
 from bedstone.library.catalog import KernelSet
 
@@ -55,16 +56,24 @@ def _unfit(launch: Launch) -> str | None:
     experts = experts_of(launch)
     if experts > MOST_EXPERTS:
         return f"{experts} experts are more than {MOST_EXPERTS}"
-    if isinstance(launch, Attention | FlatAttention):
-        if launch.splits > 1:
-            return f"the span is attended whole, not in {launch.splits} pieces"
-        if 17 * (launch.dk + 32) + 2 * launch.dv > MOST_WIDTHS:
-            return f"keys {launch.dk} and values {launch.dv} wide do not fit its scratch"
-        if _own(launch) % FOURS:
-            return f"the first {_own(launch)} values of a query are no fours"
+    if isinstance(launch, Parts) and launch.rows > GEMV_ROWS:
+        return f"{launch.rows} rows are no GEMV, which takes {GEMV_ROWS}"
+    why = _unattended(launch) if isinstance(launch, Attention | FlatAttention) else None
+    if why is not None:
+        return why
     if any(place.quant for place in places_of(launch)):
         cut = next((owned for owned in _owned(launch) if owned % QBLOCK), None)
         return None if cut is None else f"{cut} values are no whole blocks of {QBLOCK}"
+    return None
+
+
+def _unattended(launch: Attention | FlatAttention) -> str | None:
+    if launch.splits > 1:
+        return f"the span is attended whole, not in {launch.splits} pieces"
+    if 17 * (launch.dk + 32) + 2 * launch.dv > MOST_WIDTHS:
+        return f"keys {launch.dk} and values {launch.dv} wide do not fit its scratch"
+    if _own(launch) % FOURS:
+        return f"the first {_own(launch)} values of a query are no fours"
     return None
 
 

@@ -19,7 +19,7 @@ from bedstone.graph.step import (
 )
 from bedstone.lane.classes import ExpertGlu, ExpertSum, Glu, plain
 from bedstone.lane.pattern import Match
-from bedstone.lane.schedule import GEMV_ROWS, Reason
+from bedstone.lane.schedule import Reason
 from bedstone.spec.dtype import FORMATS
 
 
@@ -151,11 +151,6 @@ def _whole_head(match: Match) -> str | None:
     return f"the norm takes {norm.unit} values, a head has {rope.head_dim}"
 
 
-def _gemv_rows(match: Match) -> str | None:
-    rows = max(match.body.facts.rows(op.x) for op in _linears(match))
-    return None if rows <= GEMV_ROWS else f"{rows} rows are no GEMV, which takes {GEMV_ROWS}"
-
-
 ONE = Condition("reader", _one)
 """An elided tensor has exactly one reader, a member."""
 
@@ -197,6 +192,3 @@ WHOLE_ROW = Condition("shape", _whole_row)
 
 WHOLE_HEAD = Condition("shape", _whole_head)
 """The norm is of the heads that are rotated."""
-
-GEMV = Condition("shape", _gemv_rows)
-"""The rows are few enough for a GEMV."""

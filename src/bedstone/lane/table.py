@@ -21,7 +21,6 @@ from bedstone.lane.legality import (
     CONVEX,
     ESC,
     FMT,
-    GEMV,
     IN_ORDER,
     NO_BIAS,
     ONE,
@@ -91,5 +90,5 @@ TABLE: tuple[Rule, ...] = (
     Rule("linear_add", patterns.ADDED, _JOIN, join.added),
     Rule("conv_parts", patterns.CONVS, _MERGE, join.convolutions),
     Rule("rope_parts", patterns.TURNS, _MERGE, join.turns),
-    Rule("gemv_parts", patterns.PRODUCTS, (*_MERGE, GEMV, SAME_FORM), join.products),
+    Rule("gemv_parts", patterns.PRODUCTS, (*_MERGE, SAME_FORM), join.products),
 )
