@@ -82,6 +82,47 @@ def test_steps_run_ahead_as_far_as_an_answer_reaches(core, monkeypatch):
     assert engine.core.stats().steps == 19
 
 
+@pytest.fixture
+def ahead_of_time(core, monkeypatch):
+    """An engine that has a request under way four steps ahead, and what its calls do from then."""
+    monkeypatch.setattr(CpuDevice, "ahead", 4)
+    engine, order = core(), []
+    engine.submit("a", [1, 2], 30)
+    while len(engine.core._flights) < 3:
+        engine.turn()
+    for name in ("chunk", "step", "chain", "land"):
+        does = getattr(engine.core._calls, name)
+
+        def told(*given, does=does, name=name, **more):
+            order.append(name)
+            return does(*given, **more)
+
+        monkeypatch.setattr(engine.core._calls, name, told)
+    return engine, order
+
+
+def test_a_prompt_goes_in_behind_the_steps_under_way(ahead_of_time):
+    engine, order = ahead_of_time
+    engine.submit("b", [3, 4, 5], 4)
+    under_way = len(engine.core._flights)
+    engine.turn()
+    assert order == ["chunk", *["land"] * under_way, "step", "land", "land"]
+    engine.finish()
+    assert engine.tokens["a"] == answers([1, 2], 30)
+    assert engine.tokens["b"] == answers([3, 4, 5], 4)
+
+
+def test_steps_follow_one_from_the_host_before_it_is_over(ahead_of_time):
+    engine, order = ahead_of_time
+    engine.submit("b", [3, 4, 5], 9)
+    engine.turn()
+    order.clear()
+    engine.turn()
+    assert order == ["step", "chain", "chain", "chain", "land"]
+    engine.finish()
+    assert engine.tokens["b"] == answers([3, 4, 5], 9)
+
+
 @pytest.mark.parametrize("ahead", [1, 4])
 def test_a_cancelled_request_ends_and_the_others_go_on(core, ahead, monkeypatch):
     monkeypatch.setattr(CpuDevice, "ahead", ahead)

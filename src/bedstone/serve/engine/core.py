@@ -60,6 +60,7 @@ class Core:
         self._running = Running(self._holdings, self._rows, self._calls)
         self._prompts = self._running.prompts
         self._flights: deque[Flight] = deque()
+        self._pieces: deque[Flight] = deque()
         self._chain: Chain | None = None
         self._chained = -1
         self._restless = False
@@ -134,6 +135,7 @@ class Core:
             self._end_late(now)
         if not self._go_on():
             self._compose()
+            self._go_on()
         if self._flights:
             self._land(self._flights.popleft())
         self._host_seconds += self._cpu() - began - (self._calls.device_seconds - device)
@@ -200,15 +202,15 @@ class Core:
         return bool(self._flights)
 
     def _compose(self) -> None:
-        """A step from the host: everything under way is over first."""
+        """A step from the host once those under way are over; pieces of prompts go behind these."""
+        self._enter()
+        self._feed_prompts()
         while self._flights:
             self._land(self._flights.popleft())
-        self._enter()
         self._make_room()
-        pieces = self._feed_prompts()
         self._step()
-        for flight in pieces:
-            self._land_piece(flight)
+        while self._pieces:
+            self._land_piece(self._pieces.popleft())
 
     def _enter(self) -> None:
         """Let in who waits."""
@@ -225,13 +227,13 @@ class Core:
                 self._preempted += 1
                 self._wait_again(self._running.youngest(), keep=True)
 
-    def _feed_prompts(self) -> list[Flight]:
+    def _feed_prompts(self) -> None:
         """Start the pieces of prompts that go in now."""
         prompts = [Prompt(s.fed, self._left(s)) for s in self._prompts]
         budget = self._options.budget
         chunk = min(self._chunk, budget) if len(self._rows) else self._chunk
         plan = plan_chunks(prompts, self._turns, chunk, budget)
-        return [self._calls.chunk(self._prompts[index], count) for index, count in plan]
+        self._pieces.extend(self._calls.chunk(self._prompts[at], count) for at, count in plan)
 
     def _left(self, sequence: Sequence) -> int:
         """Tokens of a prompt that go in before there is something to be done on the host."""
@@ -258,7 +260,8 @@ class Core:
         """A piece of a prompt is in."""
         found = self._calls.land(flight)
         (sequence,) = flight.sequences
-        if sequence.over:
+        # it may have ended or given way since
+        if sequence.lease is None:
             return
         if flight.failed(found):
             self._end(sequence, "error", "logits were not finite")
@@ -387,7 +390,9 @@ class Core:
         self._ledger.end(sequence, reason, message)
 
     def _leave(self, sequence: Sequence, *, keep: bool) -> None:
-        # a state of one exact length is past it when steps are under way
-        exact = not (self._flights and self._holdings.geometry.per_sequence)
-        self._running.leave(sequence, keep=keep and exact)
+        if keep and self._holdings.geometry.per_sequence:
+            # a state of one exact length is past it when calls are under way
+            flights = (*self._flights, *self._pieces)
+            keep = not any(sequence in flight.sequences for flight in flights)
+        self._running.leave(sequence, keep=keep)
         self._restless = True
