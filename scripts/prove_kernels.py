@@ -3,11 +3,16 @@
     PYTHONPATH=src python scripts/prove_kernels.py OUT --jobs 2                 every CPU set here
     PYTHONPATH=src python scripts/prove_kernels.py OUT --target hopper --build  needs no GPU
     PYTHONPATH=src python scripts/prove_kernels.py OUT --target hopper --jobs 14 --seconds 500
+    PYTHONPATH=src:tests python scripts/prove_kernels.py OUT --target hopper --jobs 14 --inside
 
-Each is tried with seeded inputs as `bedstone define bench` tries it, but timed once only. What is
-known is in `OUT.N.jsonl`, a line as soon as it is known, N being a job; another run goes on from
-there. `OUT` sums up. Exits 1 where one does not pass, 3 where `--seconds` ended it before all was
-tried.
+Each is tried with seeded inputs as `bedstone define bench` tries it, but timed once only. With
+`--inside` a job calls CUDA kernels itself, by the harness of the tests, and times nothing: to open
+the GPU anew for each, in a process of its own, takes longer than the call. One that faults ends its
+job.
+
+What is known is in `OUT.N.jsonl`, a line as soon as it is known, N being a job; another run goes on
+from there. `OUT` sums up. Exits 1 where one does not pass, 3 where `--seconds` ended it before all
+was tried.
 """
 
 import argparse
@@ -15,8 +20,10 @@ import json
 import multiprocessing
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -25,6 +32,7 @@ import torch
 
 from bedstone.checkpoint.shapes import shape_names
 from bedstone.errors import BedstoneError
+from bedstone.library.kernel import CacheType
 from bedstone.prove.build import build_kernels
 from bedstone.prove.config import Config
 from bedstone.prove.environment import hardware_name
@@ -33,15 +41,20 @@ from bedstone.prove.own.problems import OwnProblem
 from bedstone.prove.own.sets import problems_of, sources_of
 from bedstone.prove.problem import Problem, Source
 from bedstone.prove.sandbox.zygote import Zygote
+from bedstone.runtime.cuda.driver import CudaError
+from bedstone.spec.solution import Solution
 from bedstone.target.cache import user_cache
 from bedstone.target.sources import Sources
 
 CONFIG = Config(trials=1, warmup=0, iterations=3, samples=1, cold=False, seconds=900)
 FAILED, UNFINISHED = 1, 3
+TABLES: tuple[CacheType, ...] = ("f32", "bf16")
 BY_CHANCE = ("REWARD_HACK", "TIMEOUT")
 """What a machine with much else to do may cause: tried again when nothing else is."""
 
 Line = dict[str, Any]
+Judge = Callable[["Task", Problem, str, Solution], tuple[str, str]]
+"""The status of a kernel, by its name and as a Solution, on a posed problem; and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +78,13 @@ def main() -> int:
         return _build(tasks, given.cache)
     config = CONFIG if sources[0].hardware.vendor == "cpu" else replace(CONFIG, device="cuda")
     deadline = monotonic() + given.seconds
-    _side_by_side(tasks, config, given, deadline)
-    if monotonic() < deadline:
-        again = {_key(line) for line in _known(given.out) if line.get("status") in BY_CHANCE}
-        _try_all(tasks, config, given.cache, _lines_of(given.out, given.jobs), again, deadline)
+    judges = _inside if given.inside else _apart
+    judging = partial(judges, given.cache, sources[0].hardware.name)
+    _side_by_side(tasks, partial(_try_all, config, judging), given, deadline)
+    again = {_key(line) for line in _known(given.out) if line.get("status") in BY_CHANCE}
+    if again and monotonic() < deadline:
+        lines = _lines_of(given.out, given.jobs)
+        _try_all(config, judging, tasks, lines, again=again, deadline=deadline)
     summary = _summary(tasks, config, given, list(sources))
     given.out.write_text(json.dumps(summary, indent=2) + "\n")
     if summary["failures"]:
@@ -85,6 +101,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--build", action="store_true", help="Only compile.")
+    parser.add_argument("--inside", action="store_true", help="Call CUDA kernels from the jobs.")
     parser.add_argument("--cache", type=Path, default=user_cache())
     return parser.parse_args()
 
@@ -110,7 +127,10 @@ def _build(tasks: Sequence[Task], cache: Path) -> int:
 
 
 def _side_by_side(
-    tasks: Sequence[Task], config: Config, given: argparse.Namespace, deadline: float
+    tasks: Sequence[Task],
+    trying: Callable[..., None],
+    given: argparse.Namespace,
+    deadline: float,
 ) -> None:
     """Each job takes every so many-th problem that is not known yet."""
     known = {line["done"] for line in _known(given.out) if "done" in line}
@@ -122,8 +142,8 @@ def _side_by_side(
     forking = multiprocessing.get_context("fork")
     jobs = [
         forking.Process(
-            target=_try_all,
-            args=(left[at :: given.jobs], config, given.cache, _lines_of(given.out, at)),
+            target=trying,
+            args=(left[at :: given.jobs], _lines_of(given.out, at)),
             kwargs={"deadline": deadline},
         )
         for at in range(given.jobs)
@@ -135,19 +155,20 @@ def _side_by_side(
 
 
 def _try_all(
-    tasks: Sequence[Task],
     config: Config,
-    cache: Path,
+    judging: Callable[[], AbstractContextManager[Judge]],
+    tasks: Sequence[Task],
     lines: Path,
+    *,
     again: set[tuple[str, ...]] | None = None,
     deadline: float = float("inf"),
 ) -> None:
     """Try problems until time is up; of those to be tried `again` no other."""
-    with Zygote(cache / "solutions") as zygote, lines.open("a") as out:
+    with judging() as judge, lines.open("a") as out:
         for task in tasks:
             if monotonic() > deadline:
                 break
-            for line in _tried(task, config, zygote, again):
+            for line in _tried(task, config, judge, again):
                 out.write(json.dumps(line) + "\n")
             if again is None:
                 out.write(json.dumps({"done": task.label}) + "\n")
@@ -155,14 +176,17 @@ def _try_all(
 
 
 def _tried(
-    task: Task, config: Config, zygote: Zygote, again: set[tuple[str, ...]] | None
+    task: Task, config: Config, judge: Judge, again: set[tuple[str, ...]] | None
 ) -> Iterator[Line]:
     problem = task.problem
     solutions = problem.solutions(task.sources)
+    kernels = [name for _ in task.sources for name in problem.kernels]
     for workload in problem.workloads:
         where = {"definition": problem.definition.name, "axes": dict(workload.axes)}
         todo = [
-            s for s in solutions if again is None or _key({**where, "solution": s.name}) in again
+            (name, s)
+            for name, s in zip(kernels, solutions, strict=True)
+            if again is None or _key({**where, "solution": s.name}) in again
         ]
         if not todo:
             continue
@@ -171,10 +195,54 @@ def _tried(
         except BedstoneError as error:
             yield {**where, "solution": "", "status": "SKIPPED", "log": str(error)}
             continue
-        for solution in todo:
+        for name, solution in todo:
+            status, log = judge(task, posed, name, solution)
+            log = "" if status == "PASSED" else log[:500]
+            yield {**where, "solution": solution.name, "status": status, "log": log}
+
+
+@contextmanager
+def _apart(cache: Path, _: str) -> Iterator[Judge]:
+    """Each kernel in a process of its own, as the sandbox runs Solutions."""
+    with Zygote(cache / "solutions") as zygote:
+
+        def judge(_: Task, posed: Problem, __: str, solution: Solution) -> tuple[str, str]:
             found = evaluate(posed, solution, zygote)
-            log = "" if found.status == "PASSED" else found.log[:500]
-            yield {**where, "solution": solution.name, "status": found.status, "log": log}
+            return found.status, found.log
+
+        yield judge
+
+
+@contextmanager
+def _inside(cache: Path, hardware: str) -> Iterator[Judge]:
+    """CUDA kernels called here, by the harness of the tests."""
+    from gpu_judged import judged  # noqa: PLC0415 - needs a GPU's driver
+    from kernels.gpu_library import GpuLibrary  # noqa: PLC0415
+
+    modules = cache / "modules"
+    modules.mkdir(parents=True, exist_ok=True)
+    libraries = [GpuLibrary(hardware, modules, tables, compiled=True) for tables in TABLES]
+    lost = ""
+
+    def judge(task: Task, posed: Problem, name: str, _: Solution) -> tuple[str, str]:
+        nonlocal lost
+        if lost:
+            raise SystemExit(lost)
+        kernel = task.problem.kernels[name]
+        library = next(each for each in libraries if each.kernels.get(name) == kernel)
+        numbers = {**task.problem.numbers, **posed.sizes}
+        try:
+            found = judged(library, name, posed.definition, posed.trials[0], numbers)
+        except AssertionError as error:
+            return "RUNTIME_ERROR", str(error)
+        except CudaError as error:
+            # nothing more can be done in this process: what is left is another run's
+            lost = f"`{name}`: {error}"
+            return "RUNTIME_ERROR", str(error)
+        wrong = {output: metrics for output, metrics in found.items() if not metrics.fits}
+        return ("INCORRECT_NUMERICAL", str(wrong)) if wrong else ("PASSED", "")
+
+    yield judge
 
 
 def _lines_of(out: Path, job: int) -> Path:
@@ -214,7 +282,7 @@ def _summary(
         "workloads": sum(len(problem.workloads) for problem in mine),
         "evaluations": dict(Counter(line["status"] for line in tried)),
         "failures": [line for line in tried if line["status"] != "PASSED"],
-        "config": config.json(),
+        "config": config.json() | {"inside": given.inside},
     }
 
 

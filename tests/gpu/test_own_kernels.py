@@ -2,25 +2,20 @@
 
 import os
 import re
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
 import pytest
-import torch
 
 from bedstone.library.mathematics import define, family_of
 from bedstone.prove.inputs.workload import Inputs
-from bedstone.prove.judge import judge
-from bedstone.prove.own.problems import tolerance_of
+from bedstone.prove.lazy import Trial
 from bedstone.prove.reference import Reference
-from bedstone.spec.manifest import ScalarParam
 from bedstone.spec.workload import Workload
 from bedstone.target.hardware import read_sets
 from bedstone.target.nvrtc import compile_cubins, find_nvrtc
 from bedstone.target.sources import read_sources
+from gpu_judged import judged
 from kernels.gpu_library import GpuLibrary
 
 PARTS = 8
@@ -44,24 +39,6 @@ def compile_all(library, names):
     arch = read_sets()[library.hardware].arch
     compile_cubins(units, arch, cache=library.cache, nvrtc=find_nvrtc())
     library.compiled = True
-
-
-def array(tensor):
-    """A tensor as the harness takes it, in memory of its own."""
-    if tensor.dtype == torch.bfloat16:
-        return tensor.view(torch.uint16).numpy().view(ml_dtypes.bfloat16).copy()
-    return tensor.numpy().copy()
-
-
-def tensor(found):
-    if found.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(found.view(np.uint16)).view(torch.bfloat16)
-    return torch.from_numpy(found)
-
-
-def poisoned(expected):
-    raw = np.full(expected.nelement() * expected.element_size(), 0xFF, np.uint8)
-    return raw.view(array(expected).dtype).reshape(expected.shape)
 
 
 def every_case(kernels):
@@ -91,20 +68,11 @@ def suiting(suffix, sizes):
 
 def wrong(library, name, base, sizes):
     """Why a kernel is not right; an empty list where it is."""
-    kernel = library.kernels.kernels[name]
-    of = define(kernel, sizes, base)
-    on = Workload({axis: sizes[axis] for axis in of.var_axes}, {}, "w")
-    inputs = Inputs(of, on)
+    of = define(library.kernels.kernels[name], sizes, base)
+    inputs = Inputs(of, Workload({axis: sizes[axis] for axis in of.var_axes}, {}, "w"))
     given = inputs.trial(0, 0)
-    expected = Reference(of).run(given, inputs.values, 0)
-    args = {n: array(v) for n, v in given.items()}
-    args |= {n: poisoned(v) for n, v in expected.items() if n not in args}
-    for param in kernel.params:
-        if isinstance(param.type, ScalarParam):
-            args[param.name] = sizes[param.name]
-    library.call(name, **args)
-    judged = partial(judge, tolerance=tolerance_of(kernel, of))
-    metrics = {n: judged(tensor(args[n]), v, of.outputs[n].dtype) for n, v in expected.items()}
+    trial = Trial(given, Reference(of).run(given, inputs.values, 0))
+    metrics = judged(library, name, of, trial, sizes)
     return [(name, n, m) for n, m in metrics.items() if not m.fits]
 
 

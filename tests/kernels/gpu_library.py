@@ -58,6 +58,8 @@ class GpuLibrary:
     cache: Path
     tables: CacheType = "f32"
     loaded: dict[str, int] = field(default_factory=dict)
+    compiled: bool = "BEDSTONE_TEST_CACHE" in os.environ
+    """That modules are compiled one by one: a cache has most of them."""
 
     def __post_init__(self) -> None:
         self.driver = open_driver(0)
@@ -65,7 +67,6 @@ class GpuLibrary:
         self.kernels = cuda_kernels(self.tables)
         self.api = ctypes.CDLL("libcuda.so.1")
         (module,) = self._load([Unit((_DIRTY,))])
-        self.compiled = "BEDSTONE_TEST_CACHE" in os.environ
         self.dirty = self._function(module, "dirty", MOST_SHARED)
 
     def call(self, entry: str, **args: np.ndarray | float) -> None:
