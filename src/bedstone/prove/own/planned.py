@@ -7,7 +7,8 @@ that decides how a kernel works stays: widths summed over, heads, experts chosen
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import get_args
 
 from bedstone.build.lane import Lane, target_lane
 from bedstone.build.launches import launches
@@ -17,7 +18,7 @@ from bedstone.build.step import plan_step
 from bedstone.checkpoint.shapes import Shape, ShapeCheckpoint, shape_checkpoint
 from bedstone.lane.plan import RULES
 from bedstone.lane.schedule import Numerics
-from bedstone.library.kernel import ONE_THREAD, Kernel, KernelSet
+from bedstone.library.kernel import ONE_THREAD, CacheType, Kernel, KernelSet, Suits
 from bedstone.library.mathematics import family_of, reaches
 from bedstone.spec.dtype import FORMATS, Format, FormatName
 
@@ -37,6 +38,10 @@ HELD = tuple(
 
 ANY_CPU = "cpu-generic"
 """All CPU sets plan alike: they differ in code, not in contract."""
+
+_WIDTHS = (64, 128, 256)
+_ROWS: tuple[dict[str, int], ...] = ({}, {"rows": 12}, {"rows": 80, "slots": 84})
+"""What variants are for: widths of heads, and how many rows."""
 
 MOST_ROWS = 37
 MOST_ROWS_BY_TILES = 80
@@ -208,9 +213,43 @@ def planned_in_every_way(
 
 
 def untouched(calls: Iterable[Called], kernels: KernelSet) -> Iterator[Called]:
-    """The entries that no plan calls, at the small sizes of their mathematics."""
-    planned = {call.entry for call in calls}
+    """What no plan calls, at the small sizes of its mathematics; a variant at sizes it is for."""
+    held = list(calls)
+    planned = {call.entry for call in held}
+    variants = {name for rows in kernels.variants.values() for name, _ in rows}
     for name in kernels.kernels:
-        if name not in planned:
-            family = family_of(name)
-            yield Called(name, tuple(sorted({**family.defaults, **family.sizes}.items())))
+        if name not in planned | variants:
+            yield _small(name, {})
+    for entry, rows in kernels.variants.items():
+        sizes = [call.sizes() for call in held if call.entry == entry]
+        for name, suits in rows:
+            if not any(suits(_whole_numbers(each), kernels.cache) for each in sizes):
+                yield from _of_variant(entry, name, suits, kernels.cache)
+
+
+def _small(entry: str, changed: Mapping[str, int]) -> Called:
+    family = family_of(entry)
+    return Called(entry, tuple(sorted({**family.defaults, **family.sizes, **changed}.items())))
+
+
+def _of_variant(entry: str, name: str, suits: Suits, cache: CacheType) -> Iterator[Called]:
+    """A small call that a variant is for; by its own name where none is, unless of other tables."""
+    own = family_of(entry).sizes
+    changes = ({**heads, **rows} for heads, rows in product(({}, *map(_heads_of, _WIDTHS)), _ROWS))
+    calls = [_small(entry, {n: v for n, v in each.items() if n in own}) for each in changes]
+    numbers = [_whole_numbers(call.sizes()) for call in calls]
+    found = [call for call, each in zip(calls, numbers, strict=True) if suits(each, cache)]
+    if found:
+        yield found[0]
+    elif not any(suits(each, tables) for each in numbers for tables in get_args(CacheType)):
+        yield _small(name, {})
+
+
+def _heads_of(width: int) -> dict[str, int]:
+    """Sizes of attention whose keys and values are so wide, four heads with a gate each."""
+    gate = {"gate_row": 4 * (width + 2), "gate_unit": width + 2, "gate_width": width}
+    return {"dk": width, "dv": width, **gate}
+
+
+def _whole_numbers(numbers: Mapping[str, int | float]) -> dict[str, int]:
+    return {name: value for name, value in numbers.items() if isinstance(value, int)}
