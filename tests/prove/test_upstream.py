@@ -201,6 +201,7 @@ def read_by_them(upstream, folder):
 @pytest.mark.slow
 def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
     ours, expected, written = tmp_path / "set", {}, Written()
+    posed: dict[str, set[str]] = {}
     for target in ("cpu-generic", "hopper"):
         kernels, sources = target_lane(target, "quantized").kernels, read_sources(SETS[target])
         calls = [c for c in untouched((), kernels) if c.entry in OWN]
@@ -208,10 +209,12 @@ def test_flashinfer_bench_reads_our_own_kernels(upstream, tmp_path):
             written.add(ours, problem, [sources])
             names = [solution.name for solution in problem.solutions([sources])]
             expected.setdefault(problem.definition.name, []).extend(names)
+            uuids = {on.uuid for on in problem.workloads}
+            posed.setdefault(problem.definition.name, set()).update(uuids)
     found = read_by_them(upstream, ours)
     assert found["solutions"] == {name: sorted(each) for name, each in expected.items()}
     assert found["languages"] == ["cpp", "cuda"]
-    assert found["workloads"] == dict.fromkeys(expected, 1)
+    assert found["workloads"] == {name: len(uuids) for name, uuids in posed.items()}
     assert sorted(expected[SHARED]) == [f"{SHARED}.cpu-generic", f"{SHARED}.hopper"]
 
 
