@@ -84,12 +84,16 @@ def resident(process):
     return int(line.split()[1]) / 1024
 
 
-async def load(url, process):
+async def load(url, process, requests=REQUESTS):
+    """Which requests ended, MiB held after a quarter and after all of them, and the last figures.
+
+    Each is answered as it is alone.
+    """
     limits = httpx.Limits(max_connections=CLIENTS)
     async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as client:
         bodies = list(asks(vocab=61))
         alone = [await whole(client, body) for body in bodies]
-        queue = iter(range(REQUESTS))
+        queue = iter(range(requests))
         ended, held = [], []
 
         async def work():
@@ -100,7 +104,7 @@ async def load(url, process):
                 made = await (way or whole(client, bodies[at]))
                 assert made is None or made == alone[at], (number, at)
                 ended.append(number)
-                if len(ended) in {REQUESTS // 4, REQUESTS}:
+                if len(ended) in {requests // 4, requests}:
                     held.append(resident(process))
 
         await asyncio.gather(*(work() for _ in range(CLIENTS)))
