@@ -141,14 +141,14 @@ class LoweredLaunch(Frozen):
 class LoweredProgram(Frozen):
     """A program's launches in order, and the vars a caller has to give, in name order.
 
-    `repeats` says that it is worth recording: it is run again and again and never changes.
+    `repeats` says that it is worth recording, once for each assignment of what it reads: it is run
+    again and again, and there are few of these.
     """
 
     name: str
     launches: tuple[LoweredLaunch, ...]
     reads: tuple[str, ...]
-    graph: bool
-    repeats: bool = False
+    repeats: bool
 
 
 def lower(manifest: Manifest, name: str, ranks: Mapping[str, int]) -> LoweredProgram:
@@ -165,8 +165,10 @@ def lower(manifest: Manifest, name: str, ranks: Mapping[str, int]) -> LoweredPro
         for at, kernel in enumerate(kernels[call.op])
     )
     read = frozenset[str]().union(*(launch.reads for launch in launches))
-    repeats = program.graph or not (read or program.once or program.derive)
-    return LoweredProgram(name, launches, tuple(sorted(read)), program.graph, repeats)
+    # so is a step that follows one of as many sequences: it may not be declared, having no batch
+    few = all(manifest.vars[var].axis == "groups" for var in read)
+    repeats = program.graph or (few and not (program.once or program.derive))
+    return LoweredProgram(name, launches, tuple(sorted(read)), repeats)
 
 
 def _lower_launch(site: str, binding: "_Binding", at: int, runs: Kernel) -> LoweredLaunch:

@@ -14,8 +14,8 @@ _MOST_CAPTURES = 64
 class LoadedProgram:
     """Hands out the launch list of a program for an assignment of the vars it reads.
 
-    A program declared `graph` keeps one capture for each assignment it has seen lately; any other
-    has a single one, rewritten when the assignment changes.
+    A program that repeats keeps one capture for each assignment it has seen lately; any other has a
+    single one, rewritten when the assignment changes.
     """
 
     def __init__(self, program: LoweredProgram, image: Image, declared: Mapping[str, Var]) -> None:
@@ -23,7 +23,7 @@ class LoadedProgram:
         self.reads = program.reads
         self._image = image
         self._declared = declared
-        self._most = _MOST_CAPTURES if program.graph else 1
+        self._most = _MOST_CAPTURES if program.repeats else 1
         self._kept = program.repeats
         self._captures: dict[tuple[int, ...], Capture] = {}
 

@@ -207,6 +207,24 @@ def test_graphs_are_kept_for_the_latest_assignments(driver, tmp_path, monkeypatc
     assert driver.leaks() == set()
 
 
+def test_what_depends_on_how_many_sequences_there_are_alone_is_recorded(driver, tmp_path):
+    """A chain has no batch, so it may not be declared: it is recorded for each number of them."""
+    parts = toy_cuda_parts(tmp_path)
+    programs = {**parts.manifest.programs}
+    programs["prefill"] = replace(programs["prefill"], batch=None)
+    known = parts.manifest.vars
+    axes = {"tokens": "groups", "seqs": "rows"}
+    counted = {name: replace(var, axis=axes[name]) for name, var in known.items()}
+    changed = toy_cuda_parts(tmp_path, programs=programs, vars=counted)
+    with load(changed, device="cuda") as session:
+        session.write("slot", np.arange(8, dtype=np.int32))
+        for many in (8, 3, 8, 3):
+            session.run("prefill", tokens=many)
+        assert driver.calls["instantiate"] == 2
+        assert driver.calls["launch_graph"] == 4
+    assert driver.leaks() == set()
+
+
 def test_a_state_is_copied_in_the_order_of_the_steps(session):
     """A page copied behind a prompt: the copy has the prompt's, and what follows may differ."""
     generator = Generator(session, [1, 0, 2, 3, 4, 5, 6, 7, 8, 9])
