@@ -55,7 +55,7 @@ class Reference:
         Args:
             values: Every input by name, None where one is left out.
             sizes: Every axis.
-            seed: Of PyTorch's own generators, which a reference may draw from.
+            seed: Of PyTorch's own generator, which a reference may draw from.
 
         Returns:
             Each output as a tensor of the declared type, a scalar as one element.
@@ -103,7 +103,7 @@ class Reference:
 
         Args:
             axes_and_scalars: Every axis and the scalars the Workload states.
-            seed: Of PyTorch's own generators.
+            seed: Of PyTorch's own generator.
 
         Returns:
             What it gives, by input.
@@ -148,7 +148,7 @@ def _keywords(entry: Callable[..., Any], definition: Definition) -> dict[str, bo
 
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
-    """PyTorch's generators seeded, and afterwards as they were."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
+    """PyTorch's generator seeded, and afterwards as it was; those of GPUs would open them."""
+    with torch.random.fork_rng(devices=()):
+        torch.default_generator.manual_seed(seed)
         yield
