@@ -98,7 +98,7 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
     "stale read": ("FAIL", "not finite", reused("0.0f * was")),
     "stale read of numbers alone": ("FAIL", "stale", reused("was == was ? 1e-18f * was : 0.0f")),
     "out of domain": ("FAIL", "domain", picked("best.index += 61;")),
-    "other picks": ("FAIL", "picks", picked("best.index ^= 1;")),
+    "other picks": ("FAIL", "picks", picked("best.index -= best.index ? 1 : -1;")),
     "not repeatable": (
         "INCONCLUSIVE",
         "restless",
