@@ -53,7 +53,7 @@ class Request(Frozen):
     deadline: float | None = None
 
 
-class Token(Frozen):
+class Token(Frozen, gc=False):
     """A token of a request, with log-probabilities where they were asked for.
 
     `top` are the likeliest tokens with theirs, most likely first.

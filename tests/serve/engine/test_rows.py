@@ -1,143 +1,83 @@
-"""What the device holds of each row, whatever was set, moved and lent before."""
+"""What is said of the rows follows them, however they come, grow, go on and leave."""
 
-from types import SimpleNamespace
-
-import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedstone.runtime.inputs import table_inputs
-from bedstone.runtime.lease import Lease
-from bedstone.serve.engine.rows import Entries, Fronts, Lines, table_row
-from bedstone.verify.protocol import LineTable, PageTable
+from bedstone.serve.engine.rows import Rows
+from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.requests import Request
 
-ROWS = 5
-
-
-class Device:
-    """An input, and what was written of it."""
-
-    def __init__(self, *shape: int) -> None:
-        self.values = np.zeros(shape, np.int32)
-        self.held = np.zeros(shape, np.int32)
-
-    def write(self, rows: int, first: int = 0) -> None:
-        assert 0 <= first <= first + rows <= len(self.values)
-        self.held[first : first + rows] = self.values[first : first + rows]
-
-    def write_elements(self, first: int, count: int) -> None:
-        assert 0 <= first <= first + count <= self.values.size
-        self.held.reshape(-1)[first : first + count] = self.values.reshape(-1)[first:][:count]
-
+MOST, PAGES, UNIT = 4, 16, 4
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["set", "move", "lend", "flush", "poke"]),
-        st.integers(0, ROWS - 1),
-        st.integers(0, ROWS - 1),
-        st.integers(1, 99),
+        st.sampled_from(["add", "remove", "grow", "unbound", "advance", "one"]),
+        st.integers(0, MOST - 1),
+        st.integers(1, 9),
+        st.integers(1, 20),
     ),
-    max_size=30,
+    max_size=40,
 )
 
 
-@given(ACTS)
-def test_entries(acts):
-    device = Device(ROWS, 3)
-    kept, expected = Entries(device), np.zeros((ROWS, 3), int)
-    for act, row, other, value in acts:
-        given_row = np.arange(value, value + 3)
-        if act == "set":
-            kept.set(row, given_row)
-            expected[row] = given_row
-        elif act == "move":
-            kept.move(other, row)
-            expected[row] = expected[other]
-        elif act == "lend":
-            kept.lend(given_row)
-            assert device.held[0].tolist() == given_row.tolist()
-        elif act == "flush":
-            kept.flush(other)
-            assert np.array_equal(device.held[:other], expected[:other])
-    kept.flush(ROWS)
-    assert np.array_equal(device.held, expected)
+def sequence(prompt: int, most: int) -> Sequence:
+    made = Sequence.of(Request("r", [1] * prompt, most), 0)
+    made.fed = prompt - 1
+    return made
+
+
+def grow(rows: Rows, row: int, more: int) -> None:
+    had = max(0, int(rows.room[row])) // UNIT
+    rows.hold(row, list(range(min(PAGES, had + more))), UNIT, had)
 
 
 @given(ACTS)
-def test_fronts(acts):
-    device = Device(ROWS, 9)
-    kept, expected = Fronts(device), [[] for _ in range(ROWS)]
-
-    def require_held(rows):
-        kept.flush(rows)
-        for row, front in enumerate(expected[:rows]):
-            assert device.held[row, : len(front)].tolist() == front
-
-    for act, row, other, value in acts:
-        front = list(range(value, value + value % 9))
-        if act == "set":
-            kept.set(row, np.array(front, np.int32))
-            expected[row] = front
-        elif act == "move":
-            kept.move(other, row)
-            expected[row] = list(expected[other])
-        elif act == "lend":
-            kept.lend(np.array(front, np.int32))
-            assert device.held[0, : len(front)].tolist() == front
-        elif act == "poke" and len(expected[row]) < 9:
-            at = value % (len(expected[row]) + 1)
-            kept.poke(row, at, value)
-            expected[row][at : at + 1] = [value]
-        elif act == "flush":
-            require_held(other)
-    require_held(ROWS)
+def test_bounds_are_those_of_the_rows(acts):
+    rows = Rows(MOST, PAGES)
+    bound: dict[int, bool] = {}
+    for act, at, few, many in acts:
+        row = at % max(1, len(rows))
+        if act == "add" and len(rows) < MOST:
+            row = rows.add(sequence(few, many), needs_host=False)
+            rows.hold(row, list(range(few)), UNIT)
+            bound[id(rows.sequences[row])] = True
+        elif act == "remove" and len(rows):
+            rows.remove(rows.sequences[row])
+        elif act == "grow" and len(rows) and bound[id(rows.sequences[row])]:
+            grow(rows, row, few)
+        elif act == "unbound" and len(rows):
+            rows.hold(row, None, UNIT)
+            bound[id(rows.sequences[row])] = False
+        elif act == "advance":
+            rows.advance(rows.tokens[: len(rows)] + 1)
+        elif act == "one" and len(rows):
+            rows.advance_one(row, many)
+        compare(rows)
 
 
-TABLES = [
-    LineTable("t", "s", 8, 1, 1, "groups"),
-    LineTable("t", "s", 8, 4, 2, "groups", 3),
-    LineTable("t", "s", 8, 3, 3, None),
-]
+def compare(rows: Rows) -> None:
+    """With what is found by looking at each row."""
+    each = [
+        (s, int(rows.positions[r]), int(rows.ends[r]), int(rows.room[r]))
+        for r, s in enumerate(rows.sequences)
+    ]
+    assert rows.complete() == [s for s, at, end, _ in each if at + 1 >= end]
+    for ahead in (1, 2, 5):
+        wanted = [s for s, at, end, room in each if room < min(at + ahead, end - 1)]
+        assert rows.short(ahead) == wanted
+    if each:
+        assert rows.steps_left() == min(end - at for _, at, end, _ in each) - 1
+        assert rows.longest() == max(at for _, at, _, _ in each) + 1
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table.lines}x{table.width}")
-@given(acts=ACTS)
-def test_lines_are_those_that_one_caller_writes(table, acts):
-    columns = ROWS if table.over else 1
-    device = Device(*[table.lines, columns, table.width][: 1 if table.over is None else 3])
-    kept, slots = Lines(device, table), [0] * columns
-    axis = SimpleNamespace(max=columns)
-    protocol = SimpleNamespace(page_tables=(), line_tables=(table,), groups=axis, ranks=None)
-
-    def require_held(slots):
-        leases = [Lease((), 1, slot) for slot in slots]
-        ((_, entries),) = table_inputs(protocol, *leases)
-        assert device.held.reshape(-1).tolist() == entries.reshape(-1).tolist()
-
-    for act, one, two, value in acts:
-        row, other = one % columns, two % columns
-        if act == "set":
-            kept.set(row, value)
-            slots[row] = value
-        elif act == "move":
-            kept.move(other, row)
-            slots[row] = slots[other]
-        elif act == "lend":
-            kept.lend(value)
-            require_held([value, *slots[1:]])
-        elif act == "flush":
-            kept.flush(ROWS)
-            require_held(slots)
-
-
-@given(
-    st.lists(st.integers(0, 50), min_size=1, max_size=6, unique=True),
-    st.sampled_from([(4, 4), (8, 4), (12, 4)]),
-    st.integers(1, 24),
-)
-def test_a_row_of_a_table_is_that_which_one_caller_writes(pages, sizes, width):
-    unit, tokens = sizes
-    table = PageTable("t", "s", tokens, width)
-    expected = Lease(tuple(pages), unit).page_entries(table)
-    assert table_row(table, pages, unit).tolist() == expected
+def test_plain_rows_know_what_ends_any_of_them():
+    rows = Rows(2, 1)
+    for stop in ([5], [7, 8]):
+        made = Sequence.of(Request("r", [1], 4, stop_ids=stop), 0)
+        rows.add(made, needs_host=False)
+    plain = rows.plain()
+    assert plain is not None
+    assert plain.stops == {5, 7, 8}
+    rows.needs_host[0] = True
+    rows.remove(rows.sequences[1])
+    assert rows.plain() is None

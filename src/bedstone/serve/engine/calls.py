@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.ports import Input
 from bedstone.serve.engine.abilities import Abilities
-from bedstone.serve.engine.rows import Entries, Kept, Lines, Rows, table_row
+from bedstone.serve.engine.kept import Entries, Kept, Lines, table_entries, table_row
+from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.engine.settings import Settings
 from bedstone.spec.manifest import Fill
@@ -114,13 +115,25 @@ class Calls:
         """Write down which pages a sequence with a row has."""
         lease, row = sequence.lease, sequence.row
         if lease is None or not self._pages:
-            self._rows.room[row] = np.iinfo(np.int64).max
+            self._rows.hold(row, None, self._unit)
             return
         pages = lease.pages
-        self._rows.room[row] = len(pages) * self._unit
-        self._rows.pages[row, : len(pages)] = pages
+        self._rows.hold(row, pages, self._unit)
         for table, entries in self._pages:
             entries.set(row, table_row(table, pages, self._unit))
+
+    def grow(self, sequence: Sequence, had: int) -> None:
+        """Write down the pages that a sequence with a row has beside the `had` it had."""
+        lease, row = sequence.lease, sequence.row
+        if lease is None or not self._pages:
+            return
+        pages = lease.pages
+        if len(pages) == had:
+            return
+        self._rows.hold(row, pages, self._unit, had)
+        for table, entries in self._pages:
+            first = had * (self._unit // table.tokens)
+            entries.put(row, first, table_entries(table, pages[had:], self._unit))
 
     def unseat(self, row: int, last: int) -> None:
         """A row is free; the last takes its place."""
@@ -158,7 +171,7 @@ class Calls:
         for kept in self._kept:
             kept.flush(width)
         self._write(shape, self._fed(count, width))
-        longest = int(rows.positions[:count].max()) + 1
+        longest = rows.longest()
         return self._start(shape, tuple(rows.sequences), 1, width, longest, last=True)
 
     def follow(self, shape: Shape | Chain | None) -> Chain | None:
@@ -177,7 +190,7 @@ class Calls:
         for kept in self._kept:
             kept.flush(count)
         width = count
-        longest = int(rows.positions[:count].max()) + 1 + already
+        longest = rows.longest() + already
         return self._start(chain, tuple(rows.sequences), 1, width, longest, last=True)
 
     # --- how ---

@@ -310,8 +310,7 @@ class Core:
             if sequence.over:
                 continue
             if not same:
-                rows.tokens[sequence.row] = token
-                rows.positions[sequence.row] += 1
+                rows.advance_one(sequence.row, token)
             self._made(sequence, token, found, row)
 
     def _all_go_on(self, tokens: list[int]) -> bool:
@@ -320,11 +319,8 @@ class Core:
         That is what nearly all steps are, and there are as many rows in each.
         """
         plain = self._rows.plain()
-        if plain is None:
+        if plain is None or not plain.stops.isdisjoint(tokens):
             return False
-        for stops, token in zip(plain.stops, tokens, strict=True):
-            if token in stops:
-                return False
         for append, token in zip(plain.appends, tokens, strict=True):
             append(token)
         self._ledger.tell(list(map(Token, plain.names, tokens)))

@@ -35,10 +35,11 @@ class Running:
 
     def extend(self, sequence: Sequence, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of a row; False: there are no pages for them."""
-        at = int(self.rows.positions[sequence.row])
-        if not self._holdings.extend(_lease(sequence), min(at + ahead, sequence.most)):
+        at, lease = int(self.rows.positions[sequence.row]), _lease(sequence)
+        had = len(lease.pages)
+        if not self._holdings.extend(lease, min(at + ahead, sequence.most)):
             return False
-        self._calls.repage(sequence)
+        self._calls.grow(sequence, had)
         return True
 
     def keep(self, sequence: Sequence) -> None:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bedstone.runtime.edits import Edits
 from bedstone.runtime.ports import Input
-from bedstone.serve.engine.rows import Entries, Fronts, Kept
+from bedstone.serve.engine.kept import Entries, Fronts, Kept
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.spec.manifest import Fill
 from bedstone.spec.sampling import LIKELIEST, Knobs, Sampling, signed

@@ -1,0 +1,186 @@
+"""Inputs with an entry for each sequence of a step, as arrays: a row a sequence.
+
+Such an input is *kept*: what changed since the last call is written, and no more.
+"""
+
+from collections.abc import Sequence as Items
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bedstone.runtime.ports import Input
+from bedstone.verify.protocol import LineTable, PageTable
+
+
+class Kept(Protocol):
+    """An input that holds something for each row, as the device has it or soon will."""
+
+    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+        """What a row holds from now on."""
+
+    def move(self, source: int, target: int) -> None:
+        """A row holds what another held."""
+
+    def lend(self, value: NDArray[np.generic] | float) -> None:
+        """Write it as the first row for a call of one sequence."""
+
+    def flush(self, rows: int) -> None:
+        """Write what changed of the first `rows`."""
+
+
+class Entries:
+    """An input whose first dimension counts the rows."""
+
+    def __init__(self, target: Input) -> None:
+        self._target = target
+        self._values = target.values
+        self._unchanged = len(self._values), 0
+        self._low, self._high = self._unchanged
+
+    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+        """Remember, to be written before the next step."""
+        self._values[row] = value
+        self._change(row)
+
+    def put(self, row: int, first: int, values: NDArray[np.generic]) -> None:
+        """What a row holds from column `first` on, as far as it goes."""
+        held = self._values[row, first : first + len(values)]
+        held[:] = values[: len(held)]
+        self._change(row)
+
+    def move(self, source: int, target: int) -> None:
+        """Remember the copy."""
+        self._values[target] = self._values[source]
+        self._change(target)
+
+    def lend(self, value: NDArray[np.generic] | float) -> None:
+        """Write the first row; its own is written again before the next step."""
+        own = self._values[0].copy()
+        self._values[0] = value
+        try:
+            self._target.write(1)
+        finally:
+            self._values[0] = own
+            self._change(0)
+
+    def flush(self, rows: int) -> None:
+        """Write from the first to the last that changed."""
+        high = min(self._high, rows)
+        if self._low < high:
+            self._target.write(high - self._low, self._low)
+        # what is left may be read by a call of more rows that belong to nobody
+        left = self._high > rows
+        self._low, self._high = (max(self._low, rows), self._high) if left else self._unchanged
+
+    def _change(self, row: int) -> None:
+        self._low, self._high = min(self._low, row), max(self._high, row + 1)
+
+
+class Fronts:
+    """An input with many numbers a row, of which the first few are a sequence's, often none."""
+
+    def __init__(self, target: Input) -> None:
+        self._target = target
+        self._values = target.values
+        self._width = target.values[0].size
+        self._used = [0] * len(target.values)
+        self._changed: set[int] = set()
+
+    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+        """Remember numbers, to be written before the next step; an empty array is none."""
+        count = self._put(row, value)
+        self._used[row] = count
+        self._changed.add(row)
+
+    def poke(self, row: int, column: int, value: float) -> None:
+        """Set one number of a row, and write it at once where the rest is written already."""
+        self._values[row, column] = value
+        self._used[row] = max(self._used[row], column + 1)
+        if row not in self._changed:
+            self._target.write_elements(row * self._width + column, 1)
+
+    def move(self, source: int, target: int) -> None:
+        """Remember the copy."""
+        self.set(target, self._values[source, : self._used[source]])
+
+    def lend(self, value: NDArray[np.generic] | float) -> None:
+        """Write the first row; its own is written again before the next step."""
+        own = self._values[0, : np.size(value)].copy()
+        count = self._put(0, value)
+        try:
+            self._target.write_elements(0, count)
+        finally:
+            self._put(0, own)
+            self._changed.add(0)
+
+    def flush(self, rows: int) -> None:
+        """Write the rows that changed, each as far as it is used."""
+        left = set()
+        for row in self._changed:
+            if row >= rows:
+                left.add(row)
+            elif self._used[row]:
+                self._target.write_elements(row * self._width, self._used[row])
+        self._changed = left
+
+    def _put(self, row: int, value: NDArray[np.generic] | float) -> int:
+        count = np.size(value)
+        self._values[row, :count] = value
+        return count
+
+
+class Lines:
+    """A line table: its columns count the rows, what it holds of one is its slot."""
+
+    def __init__(self, target: Input, table: LineTable) -> None:
+        self._target = target
+        self._lines = np.arange(table.lines, dtype=np.int32)
+        self._each = table.lines_per_slot
+        self._values = target.values.reshape(table.lines, -1, table.width)
+        self._values[:] = self._lines[:, None, None]
+        self._changed = True
+
+    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+        """Remember, to be written before the next step."""
+        lines = np.int32(value) * self._each + self._lines
+        self._values[:, row] = lines[:, None]
+        self._changed = True
+
+    def move(self, source: int, target: int) -> None:
+        """Remember the copy."""
+        self._values[:, target] = self._values[:, source]
+        self._changed = True
+
+    def lend(self, value: NDArray[np.generic] | float) -> None:
+        """Write the first column; its own is written again before the next step."""
+        own = self._values[:, 0].copy()
+        self.set(0, value)
+        try:
+            self._target.write(len(self._target.values))
+        finally:
+            self._values[:, 0] = own
+
+    def flush(self, _rows: int) -> None:
+        """Write all of it, if anything changed."""
+        if self._changed:
+            self._target.write(len(self._target.values))
+            self._changed = False
+
+
+def table_row(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:
+    """The table's row for pages of `unit` tokens, its first entry repeated past the last."""
+    row = table_entries(table, pages, unit)
+    found = np.full(table.pages, row[0], np.int32)
+    found[: len(row)] = row[: table.pages]
+    return found
+
+
+def table_entries(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:
+    """The table's entries for pages of `unit` tokens: as many for each as it has of the table's."""
+    each = unit // table.tokens
+    if each == 1:
+        return np.array(pages, np.int32)
+    row = np.repeat(np.array(pages, np.int32) * each, each)
+    row += np.tile(np.arange(each, dtype=np.int32), len(pages))
+    return row
