@@ -275,15 +275,28 @@ def test_only_inputs_are_written_part_by_part(session):
         session.input("next")
 
 
-def test_bytes_of_a_state_are_copied_and_fetched(toy, cache):
+def test_bytes_of_a_state_are_copied_saved_and_restored(toy, cache):
     with load(toy, cache=cache, threads=1) as session:
         given = np.arange(1, 17, dtype=np.uint8)
+        room = session.reserve(64)
         session.fill("kv", 16, given)
         session.copy("kv", 160, 16, 16)
-        assert np.array_equal(session.fetch("kv", 160, 16), given)
-        assert not session.fetch("kv", 176, 16).any()
-        for call in (lambda: session.copy("kv", 310, 0, 16), lambda: session.fetch("kv", 310, 16)):
+        session.save("kv", 160, room, 48, 16)
+        session.clear("kv", 160, 16)
+        session.restore("kv", 240, room, 48, 16)
+        found = session.region("kv").reshape(-1, 16)
+        assert np.array_equal(found[15], given)
+        assert not found[10:15].any()
+        for call in (
+            lambda: session.copy("kv", 310, 0, 16),
+            lambda: session.save("kv", 310, room, 0, 16),
+            lambda: session.restore("kv", 310, room, 0, 16),
+        ):
             with pytest.raises(CallerError, match="state `kv` has 320 bytes"):
                 call()
+        for at, nbytes in ((-1, 8), (57, 8), (0, 65)):
+            with pytest.raises(CallerError, match="of a reserve of 64"):
+                session.save("kv", 0, room, at, nbytes)
+        session.release(room)
         with pytest.raises(CallerError, match="no state `next`"):
             session.copy("next", 0, 0, 1)

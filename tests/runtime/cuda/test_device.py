@@ -191,8 +191,9 @@ def test_a_state_is_copied_in_the_order_of_the_steps(session):
     page = PAGE * 8
     session.copy("kv", 9 * page, page, page)
     session.clear("kv", page, page)
-    assert session.fetch("kv", 9 * page, page).view(np.int64).tolist() == PROMPT[:PAGE]
-    assert not session.fetch("kv", page, page).any()
+    pages = session.region("kv").view(np.int64).reshape(-1, PAGE)
+    assert pages[9].tolist() == PROMPT[:PAGE]
+    assert not pages[1].any()
 
 
 def test_threads_take_turns(session):
@@ -234,3 +235,22 @@ def test_outputs_of_a_run_nobody_waited_for_are_forgotten_safely(session):
     for _ in range(3):
         session.start("chained", 2, ["next"])
     assert generator.prefill([4]) == expected([*PROMPT, 4], 1)[0]
+
+
+def test_a_state_is_saved_and_restored_and_nobody_waits(session, driver):
+    page = PAGE * 8
+    room = session.reserve(page)
+    session.write("pages", np.arange(10, dtype=np.int32)[None])
+    for name, value in (("token", 7), ("position", 0), ("slot", 0)):
+        session.write(name, np.array([value], np.int32))
+    run = session.start("decode", 1, ["next"])
+    under_way = sum(map(len, driver.queues.values()))
+    session.save("kv", 0, room, 0, page)
+    session.clear("kv", 0, page)
+    session.restore("kv", 3 * page, room, 0, page)
+    assert sum(map(len, driver.queues.values())) == under_way + 3
+    run.wait()
+    pages = session.region("kv").view(np.int64).reshape(-1, PAGE)
+    assert pages[3].tolist() == [7, *[0] * (PAGE - 1)]
+    assert not pages[0].any()
+    session.release(room)

@@ -166,8 +166,8 @@ class CudaDriver:
         self._call("cuMemcpyDtoHAsync", target, source, nbytes, stream)
 
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
-        """Copy device memory."""
-        self._call("cuMemcpyDtoDAsync", target, source, nbytes, stream)
+        """Copy device memory, or page-locked memory of the host."""
+        self._call("cuMemcpyAsync", target, source, nbytes, stream)
 
     def stream(self) -> int:
         """A stream of its own."""

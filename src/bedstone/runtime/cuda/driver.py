@@ -148,7 +148,7 @@ class Driver(Protocol):
         """Copy to the host."""
 
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
-        """Copy device memory."""
+        """Copy device memory, or page-locked memory of the host."""
 
     def stream(self) -> int:
         """A stream that does not wait for the legacy one."""

@@ -5,8 +5,6 @@ The pool says what is whose; this makes the copies that it asks for.
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from bedstone.pool import (
     Busy,
     Checkpoint,
@@ -46,7 +44,7 @@ class Holdings:
         self._room = self._host_room(host_bytes)
         self._pool = Pool(self._geometry(abilities), self._room)
         self._tree = PrefixTree(self._pool) if reuse else None
-        self._host = np.zeros(host_bytes, np.uint8)
+        self._reserve = session.reserve(host_bytes) if host_bytes else None
         self.evicted = 0
         self.parked = 0
         pad = self._pool.lease(1) if abilities.pads else None
@@ -134,6 +132,9 @@ class Holdings:
         """Forget what is kept."""
         if self._tree is not None:
             self._tree.close()
+        if self._reserve is not None:
+            self._session.release(self._reserve)
+            self._reserve = None
 
     # --- how ---
 
@@ -204,25 +205,20 @@ class Holdings:
                     self._session.clear(name, slot.target * each, slot.count * each)
 
     def _move(self, moves: Moves) -> None:
-        room = self._room
-        if room is None:
+        room, reserve = self._room, self._reserve
+        if room is None or reserve is None:
             return
+        move = self._session.save if moves.to_host else self._session.restore
         for page in moves.pages:
             for step in range(page.count):
                 at = page.offset + step * room.page_stride
                 for name, each in self._paged:
                     size = self.unit * each
-                    self._moved(name, (page.page + step) * size, at, size, to_host=moves.to_host)
+                    move(name, (page.page + step) * size, reserve, at, size)
                     at += size
         for slot in moves.slots:
             for step in range(slot.count):
                 at = slot.offset + step * room.slot_stride
                 for name, each in self._own:
-                    self._moved(name, (slot.slot + step) * each, at, each, to_host=moves.to_host)
+                    move(name, (slot.slot + step) * each, reserve, at, each)
                     at += each
-
-    def _moved(self, name: str, offset: int, at: int, size: int, *, to_host: bool) -> None:
-        if to_host:
-            self._host[at : at + size] = self._session.fetch(name, offset, size)
-        else:
-            self._session.fill(name, offset, self._host[at : at + size])
