@@ -33,7 +33,7 @@ NEAR = {"precise": 1e-4, "quantized": 3e-2}
 """How far logits may lie from those of float32, as a part of their norm."""
 
 SPLIT = "split_attention"
-"""Keys in two parts: where the first is no multiple of 16 wide, they are summed in another order."""
+"""Keys in two parts: where the first is no multiple of 16 wide, sums go in another order."""
 
 
 @pytest.fixture(scope="module")
