@@ -138,9 +138,9 @@ def test_matrices_that_the_copy_engine_reads_are_mapped(tmp_path):
     x, w = (tensors[name].data_ptr() for name in ("xq", "w"))
     assert driver.mapped == [
         *(Matrix(x, rows, k, height) for height in (16, 32, 64)),
-        *(Matrix(w, n, k, height) for height in (16, 32, 64, 128)),
+        *(Matrix(w, n, k, height) for height in (8, 16, 32, 64, 128)),
     ]
-    assert launch.parameters[-1] == b"".join(bytes([at]) * 128 for at in range(1, 8))
+    assert launch.parameters[-1] == b"".join(bytes([at]) * 128 for at in range(1, 9))
 
 
 def test_what_a_kernel_takes_by_value_is_read_from_its_tensor(tmp_path):

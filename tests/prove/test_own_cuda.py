@@ -81,7 +81,7 @@ def test_a_launch_says_how_the_copy_engine_reads_its_matrices():
     *_, last = said["parameters"]
     heights = [
         *(["xq", rows, k, h] for h in (16, 32, 64)),
-        *(["w", n, k, h] for h in (16, 32, 64, 128)),
+        *(["w", n, k, h] for h in (8, 16, 32, 64, 128)),
     ]
     assert last == {"maps": heights}
     assert of == small("linear_q_bf16")[0]

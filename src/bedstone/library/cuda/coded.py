@@ -10,7 +10,7 @@ ENDINGS = ("", "_b", "_rows", "_b_rows")
 FORMS = ("", "_q", "_fq")
 
 BATCH_ROWS = 64
-"""Rows that a product takes at once while its weights pass by."""
+"""The most rows of a product whose weights pass by once."""
 
 _HALF = Shared(112 * 1024)
 """Of a multiprocessor: a launch's weights arrive while the one before still runs."""
@@ -29,12 +29,17 @@ def _any_rows(only: str) -> Geometry:
 
 
 def _batch(only: str, boxes: tuple[Boxes, ...]) -> Geometry:
-    """Eight warps that multiply, one that has weights fetched."""
+    """Eight warps that multiply, one that has operands fetched: a block a multiprocessor.
+
+    Beside it there is room for a row of a norm. A gated unit's clusters are of two, which fit all
+    132 multiprocessors; of the others' no more than 30 fit, whose blocks would else share some.
+    """
+    cluster, count = (2, 132) if only.startswith("glu") else (4, 120)
     return Geometry(
         block=(288, 1, 1),
-        grid=(Extent(times=128),),
-        shared=_HALF,
-        cluster=(4, 1, 1),
+        grid=(Extent(times=count),),
+        shared=Shared(200 * 1024),
+        cluster=(cluster, 1, 1),
         source="gemm_batch.cu",
         boxes=boxes,
         only=only,
@@ -65,7 +70,7 @@ def _boxes(weights: str, outputs: str, x: tuple[int, ...], w: tuple[int, ...]) -
     )
 
 
-_X_BATCH, _W_BATCH = (16, 32, 64), (16, 32, 64, 128)
+_X_BATCH, _W_BATCH = (16, 32, 64), (8, 16, 32, 64, 128)
 _X_TALL, _WIDTHS = (128,), (256, 160, 128, 64)
 """How high boxes are; of a tall tile one is as high as the tile is wide, or half where gated."""
 

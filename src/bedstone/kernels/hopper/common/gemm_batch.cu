@@ -1,261 +1,280 @@
-// Products of a batch's rows, which take the time that their weights take to arrive: one thread has a
+// Products of a batch's rows, 64 at most, which take the time that their weights take to arrive: one thread has a
 // ring of stages in shared memory filled, two warpgroups multiply. Weights are the rows of the matrix
-// instruction, activations its columns; a warp's 16 rows are one slot.
-#include "gemm_batch.cuh"
+// instruction, activations its columns. A unit is eight outputs.
+//
+// A cluster owns a share of the outputs. Where a pass takes all of them its blocks share k, and add up
+// their sums when they have multiplied; where there are more they share the outputs.
+#include "cluster.cuh"
+#include "gemm.cuh"
 #include "tensor_map.cuh"
 #include "wgmma.cuh"
 
-#define BS_WARPS 8 /* that multiply */
 #define BS_THREADS 288, 2
-#define BS_SHARED_BYTES (112 * 1024) /* two blocks a multiprocessor */
-#define BS_RING_STAGES 8
+#define BS_MULTIPLIERS 256
+#define BS_DEPTH 64 /* values of k a step */
+#define BS_ROW_BYTES (BS_DEPTH * 2)
+#define BS_UNIT 8
+#define BS_UNIT_BYTES (BS_UNIT * BS_ROW_BYTES)
+#define BS_GROUP_UNITS 8 /* that a warpgroup multiplies at once */
+#define BS_PASS_UNITS 32 /* of two warpgroups that multiply twice a step */
+#define BS_BOX_UNITS 16  /* of the highest box */
+#define BS_MOST_STAGES 16
 
-// A box of weights and where in a stage's weights it goes.
-struct Box {
-    const Map *map;
-    int row, at;
+// Units that one is made of in a stage, and blocks of a cluster.
+template <class J>
+static constexpr int halves = J::gated ? 2 : 1;
+template <class J>
+static constexpr int blocks = J::gated ? 2 : 4;
+
+// What a block multiplies, units in passes and steps of k, and how its shared memory lies: stages of
+// activations, then units of weights; of a gated unit all gates, then what they gate. One thread makes it,
+// in shared memory: multipliers have few registers left.
+struct Plan {
+    int from, end, passes, most; /* units of a pass, at most */
+    int first_step, last_step;
+    int stages, stage_bytes, x_bytes;
+    int second; /* bytes from a warpgroup's first units to its second */
+    int laid, pitch; /* where sums are laid out, a row of activations after another: bytes; floats a row */
+    bool split; /* the cluster's blocks share k, not the outputs */
+
+    __device__ __forceinline__ int pass_begin(int pass) const { return from + (end - from) * pass / passes; }
+    __device__ __forceinline__ int steps() const { return last_step - first_step; }
+
+    template <class J>
+    __device__ __forceinline__ void share(const J &job) {
+        constexpr int pass = BS_PASS_UNITS / halves<J>, ranks = blocks<J>;
+        i64 units = tiles_of(job, BS_UNIT);
+        int id = (int)blockIdx.x / ranks, clusters = (int)gridDim.x / ranks, rank = cluster_rank();
+        int steps = ceil_div(job.k, BS_DEPTH);
+        from = (int)(units * id / clusters), end = (int)(units * (id + 1) / clusters);
+        most = ceil_div((int)units, clusters);
+        split = most <= pass;
+        passes = 1, first_step = 0, last_step = steps;
+        if (split) {
+            first_step = steps * rank / ranks, last_step = steps * (rank + 1) / ranks;
+            // where k is too short for all blocks, those without a share read what lies past its end: zeros
+            if (first_step == last_step) first_step = steps, last_step = steps + 1;
+        } else {
+            int all = end - from;
+            end = from + all * (rank + 1) / ranks, from += all * rank / ranks;
+            most = ceil_div(most, ranks), passes = ceil_div(most, pass), most = ceil_div(most, passes);
+        }
+    }
+    // Of one pass sums are laid out where its stages were.
+    template <class J>
+    __device__ __forceinline__ void lay(const J &job) {
+        int bytes, whole = (J::gated || most <= 2 * BS_GROUP_UNITS ? 2 : 4) * BS_GROUP_UNITS;
+        asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+        x_bytes = (job.rows <= 16 ? 16 : job.rows <= 32 ? 32 : 64) * BS_ROW_BYTES;
+        stage_bytes = x_bytes + most * halves<J> * BS_UNIT_BYTES;
+        pitch = most * halves<J> * BS_UNIT + 4; /* so that rows begin in different banks */
+        second = (J::gated ? most : 2 * BS_GROUP_UNITS) * BS_UNIT_BYTES;
+        laid = passes == 1 ? 0 : bytes - pitch * job.rows * 4 & ~15;
+        if (passes > 1) bytes = laid;
+        // warpgroups multiply whole tiles: what lies past the last unit is read, and goes nowhere
+        stages = least((bytes - (whole - most) * BS_UNIT_BYTES) / stage_bytes, BS_MOST_STAGES);
+    }
 };
 
-// What a block shares beside the ring; boxes are the filling thread's own.
-struct Barriers {
-    Box boxes[BS_EXCHANGED];
-    u64 full[BS_RING_STAGES], empty[BS_RING_STAGES];
-    u64 received, may_send; /* all sums of a pass are here; every owner is done with the last */
+// What a block shares beside the ring.
+struct Block {
+    Plan plan;
+    u64 full[BS_MOST_STAGES], empty[BS_MOST_STAGES];
 };
-
-// What the sums of a pass leave of shared memory.
-template <int NB>
-static constexpr int ring_bytes = BS_SHARED_BYTES - Exchange<NB>::bytes;
-
-// How a share is passed through: units a pass, as even as they can be, and stages of the ring.
-struct Passes {
-    int units, stages, stage_bytes;
-};
-
-template <int NB, class J>
-static __device__ __forceinline__ Passes passes_of(const J &, Share share) {
-    constexpr int each = slots_a_unit<J>;
-    int all = share.end - share.from, passes = ceil_div(all * each, BS_EXCHANGED);
-    int units = ceil_div(all, passes), slots = J::gated ? BS_EXCHANGED : units;
-    int bytes = slots * BS_SLOT_BYTES + 8 * NB * BS_ROW_BYTES;
-    return Passes{units, least(ring_bytes<NB> / bytes, BS_RING_STAGES), bytes};
-}
 
 // One thread's work: the stages of a ring, as soon as they are free.
-template <int NB, class J, class M>
+template <class J, class M>
 struct Filler {
-    static constexpr int x_bytes = 8 * NB * BS_ROW_BYTES, x_height = NB == 2 ? 0 : NB == 4 ? 1 : 2;
     const J &job;
     const M &maps;
-    Passes passes;
+    Block &block;
+    Plan plan;
     u32 ring, full;
-    Box *boxes; /* that a step of the pass is made of */
-    int count;
 
-    // Units [unit, unit + units): as few boxes as lie in one matrix each and are 16 to 128 rows high.
-    __device__ __forceinline__ void point(int unit, int units) {
-        count = 0;
-        for (int done = 0; done < units;) {
-            int tile = unit + done, matrix;
-            Part part = part_of(job, 16, tile, matrix);
-            int run = least(units - done, ceil_div(part.n, 16) - tile), height = 31 - __clz(run);
-            for (int of = 0; of < slots_a_unit<J>; of++)
-                boxes[count++] = Box{maps.w[matrix + of] + height, tile * 16, (done + 4 * of) * BS_SLOT_BYTES};
-            done += 1 << height;
-        }
-    }
-    __device__ __forceinline__ void weights(int stage, int units, int step) const {
-        u32 barrier = full + stage * 8, to = ring + stage * passes.stage_bytes + x_bytes;
+    // Units [unit, end): as few boxes as lie in one matrix each and are 8 to 128 rows high.
+    __device__ __forceinline__ void weights(int stage, int unit, int end, int step) const {
+        u32 barrier = full + stage * 8, to = ring + stage * plan.stage_bytes + plan.x_bytes;
         u64 policy = passing_through();
-        barrier_expect(barrier, x_bytes + units * slots_a_unit<J> * BS_SLOT_BYTES);
-        for (int i = 0; i < count; i++) {
-            Box box = boxes[i];
-            copy_box_through(to + box.at, box.map, step * BS_DEPTH, box.row, barrier, policy);
+        barrier_expect(barrier, plan.x_bytes + (end - unit) * halves<J> * BS_UNIT_BYTES);
+        while (unit < end) {
+            int tile = unit, matrix;
+            Part part = part_of(job, BS_UNIT, tile, matrix);
+            int run = least(least(end - unit, ceil_div(part.n, BS_UNIT) - tile), BS_BOX_UNITS), height = 31 - __clz(run);
+            copy_box_through(to, maps.w[matrix] + height, step * BS_DEPTH, tile * BS_UNIT, barrier, policy);
+            if constexpr (J::gated)
+                copy_box_through(to + plan.second, maps.w[1] + height, step * BS_DEPTH, tile * BS_UNIT, barrier, policy);
+            to += BS_UNIT_BYTES << height;
+            unit += 1 << height;
         }
     }
-    __device__ __forceinline__ void activations(int stage, int row, int step) const {
-        copy_box(ring + stage * passes.stage_bytes, maps.x + x_height, step * BS_DEPTH, row, full + stage * 8);
+    __device__ __forceinline__ void activations(int stage, int step) const {
+        copy_box(ring + stage * plan.stage_bytes, maps.x + (job.rows <= 16 ? 0 : job.rows <= 32 ? 1 : 2),
+                 step * BS_DEPTH, 0, full + stage * 8);
     }
-};
-
-// The first stages' weights are asked for while the launch before still runs.
-template <int NB, class J, class M>
-static __device__ __forceinline__ void fill(const J &job, const M &maps, Share share, Passes passes, u8 *ring,
-                                            Barriers *barriers) {
-    Filler<NB, J, M> filler = {job, maps, passes, shared_address(ring), shared_address(barriers->full), barriers->boxes, 0};
-    int early = least(passes.stages, share.last_step - share.first_step), done = 0;
-    filler.point(share.from, least(passes.units, share.end - share.from));
-    for (int i = 0; i < early; i++)
-        filler.weights(i, least(passes.units, share.end - share.from), share.first_step + i);
-    before_next();
-    after_previous();
-    for (int i = 0; i < early; i++) filler.activations(i, 0, share.first_step + i);
-    Turn turn = {0, 1};
-    for (int row = 0; row < job.rows; row += BS_COLUMNS)
-        for (int unit = share.from; unit < share.end; unit += passes.units) {
-            int units = least(passes.units, share.end - unit);
-            filler.point(unit, units);
-            for (int step = share.first_step; step < share.last_step; step++, turn.next(passes.stages)) {
+    // The first stages' weights are asked for while the launch before still runs.
+    __device__ __forceinline__ void run() const {
+        int early = least(plan.stages, plan.steps()), done = 0;
+        for (int i = 0; i < early; i++) weights(i, plan.pass_begin(0), plan.pass_begin(1), plan.first_step + i);
+        before_next();
+        after_previous();
+        for (int i = 0; i < early; i++) activations(i, plan.first_step + i);
+        Turn turn = {0, 1};
+        for (int pass = 0; pass < plan.passes; pass++) {
+            int unit = plan.pass_begin(pass), end = plan.pass_begin(pass + 1);
+            for (int step = plan.first_step; step < plan.last_step; step++, turn.next(plan.stages)) {
                 if (done++ < early) continue;
-                barrier_wait(barriers->empty + turn.stage, turn.parity);
-                filler.weights(turn.stage, units, step);
-                filler.activations(turn.stage, row, step);
+                barrier_wait(block.empty + turn.stage, turn.parity);
+                weights(turn.stage, unit, end, step);
+                activations(turn.stage, step);
             }
         }
-}
-
-// --- what a cluster adds up --------------------------------------------------------------------
-
-static __device__ __forceinline__ void sync_multipliers() {
-    asm volatile("bar.sync 1, %0;" ::"n"(BS_WARPS * 32) : "memory");
-}
-
-static __device__ __forceinline__ u32 remote_address(const void *p, int rank) {
-    u32 there;
-    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(p)), "r"(rank));
-    return there;
-}
-
-static __device__ __forceinline__ void send_async(u32 to, float4 v, u32 barrier) {
-    asm volatile(
-        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
-        "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(barrier)
-        : "memory");
-}
-
-static __device__ __forceinline__ void arrive_remote(u32 barrier) {
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
-static __device__ __forceinline__ void wait_cluster(u64 *barrier, u32 parity) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}\n" ::"r"(shared_address(barrier)),
-        "r"(parity)
-        : "memory");
-}
-
-// The sums of a pass on their way through the cluster: they are taken while the next pass is multiplied.
-template <int NB>
-struct Crossing {
-    Exchange<NB> exchange;
-    Barriers *barriers;
-    int sent, taken;     /* passes so far */
-    int unit, end, row;  /* of the pass that was sent last */
-
-    // Sends each slot's sums to the block that gives it out, once that has given out those before.
-    __device__ __forceinline__ void send(const float *sums, int of_unit, int of_end, int of_row) {
-        int slot = (int)threadIdx.x / 32, owner = exchange.owner(slot);
-        if (sent > 0) wait_cluster(&barriers->may_send, (sent - 1) & 1);
-        if (threadIdx.x == 0) barrier_expect(&barriers->received, exchange.bytes);
-        u32 to = remote_address(exchange.place(slot, cluster_rank()) + threadIdx.x % 32, owner);
-        u32 barrier = remote_address(&barriers->received, owner);
-#pragma unroll
-        for (int f = 0; f < 4 * NB; f += 4)
-            send_async(to + f * 128, make_float4(sums[f], sums[f + 1], sums[f + 2], sums[f + 3]), barrier);
-        sent++;
-        unit = of_unit, end = of_end, row = of_row;
-    }
-
-    // Gives out what was sent, if anything was.
-    template <class J>
-    __device__ __forceinline__ void take(const J &job) {
-        if (taken == sent) return;
-        wait_cluster(&barriers->received, taken & 1);
-        give(job, exchange, unit, end, row, BS_WARPS * 32);
-        sync_multipliers();
-        if ((int)threadIdx.x < cluster_size()) arrive_remote(remote_address(&barriers->may_send, (int)threadIdx.x));
-        taken++;
     }
 };
+
+// --- results -----------------------------------------------------------------------------------
+
+static __device__ __forceinline__ void sync_multipliers() {
+    asm volatile("bar.sync 1, %0;" ::"n"(BS_MULTIPLIERS) : "memory");
+}
+
+// TILES times 64 rows of weights of a warpgroup, a warp's 16 of each: of a gated unit the gates and what
+// they gate, else outputs 128 apart. Four sums of every eight rows of activations are those of outputs g
+// and g + 8, with g = lane / 4, for the rows 2t and 2t + 1, with t = lane % 4.
+template <int NB, int TILES, class J>
+struct Sums {
+    float at[TILES][4 * NB];
+
+    // Lays out the sums of `count` outputs, those that are gated from `second` on.
+    __device__ __forceinline__ void lay_out(float *to, int pitch, int count, int second) const {
+        int lane = (int)threadIdx.x % 32, output = (int)threadIdx.x / 32 * 16 + lane / 4;
+        to += lane % 4 * 2 * pitch + output;
+#pragma unroll
+        for (int t = 0; t < TILES; t++) {
+            int apart = t * (J::gated ? second : 2 * BS_GROUP_UNITS * BS_UNIT), first = J::gated ? 0 : apart;
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                if (output + first + 8 * half >= count) continue;
+                float *column = to + apart + 8 * half;
+#pragma unroll
+                for (int i = 0; i < NB; i++, column += 8 * pitch) {
+                    column[0] = at[t][4 * i + 2 * half];
+                    column[pitch] = at[t][4 * i + 2 * half + 1];
+                }
+            }
+        }
+    }
+};
+
+// Four sums of all blocks of a cluster that share k, in their order; or this one's.
+template <int BLOCKS>
+static __device__ __forceinline__ void sum_of_blocks(float (&sum)[4], const float *p, bool split) {
+    float4 of[BLOCKS];
+#pragma unroll
+    for (int i = 0; i < BLOCKS; i++)
+        of[i] = split ? *(const float4 *)of_block(p, i) : i ? make_float4(0.f, 0.f, 0.f, 0.f) : *(const float4 *)p;
+    sum[0] = of[0].x, sum[1] = of[0].y, sum[2] = of[0].z, sum[3] = of[0].w;
+#pragma unroll
+    for (int i = 1; i < BLOCKS; i++) sum[0] += of[i].x, sum[1] += of[i].y, sum[2] += of[i].z, sum[3] += of[i].w;
+}
+
+// Gives out what was laid out of units [unit, end): of what blocks share, this one's part.
+template <class J>
+static __device__ __forceinline__ void give(const J &job, const float *laid, const Plan &plan, int unit, int end) {
+    constexpr int ranks = blocks<J>, fours = BS_UNIT / 4;
+    int columns = (end - unit) * fours, all = columns * job.rows, rank = cluster_rank();
+    int i = plan.split ? all * rank / ranks : 0, last = plan.split ? all * (rank + 1) / ranks : all;
+#pragma unroll 1
+    for (i += (int)threadIdx.x; i < last; i += BS_MULTIPLIERS) {
+        int row = i / columns, column = i - row * columns;
+        const float *at = laid + row * plan.pitch + column * 4;
+        float sum[4];
+        sum_of_blocks<ranks>(sum, at, plan.split);
+        if constexpr (J::gated) {
+            float up[4];
+            sum_of_blocks<ranks>(up, at + plan.most * BS_UNIT, plan.split);
+            put_gated_four(job, row, unit * BS_UNIT + column * 4, sum, up);
+        } else {
+            int tile = unit + column / fours;
+            Part part = part_of(job, BS_UNIT, tile);
+            put_four(part, place_of(part, row), tile * BS_UNIT + column % fours * 4, sum);
+        }
+    }
+}
 
 // --- a block -----------------------------------------------------------------------------------
 
-// Where the warps that multiply are.
-template <int NB>
-struct State {
-    u8 *ring;
-    Barriers *barriers;
-    Turn turn;
-    Crossing<NB> crossing;
-};
-
-template <int NB>
-static __device__ __forceinline__ void multiply_stage(float (&sums)[NB * 4], u32 stage, bool more) {
-    u64 x = wgmma_tile(stage), w = wgmma_tile(stage + 8 * NB * BS_ROW_BYTES + threadIdx.x / 128 * 4 * BS_SLOT_BYTES);
-    wgmma_begin();
-#pragma unroll
-    for (int i = 0; i < BS_DEPTH / 16; i++) wgmma<8 * NB>(sums, w + 2 * i, x + 2 * i, more || i > 0);
-    wgmma_commit();
-    wgmma_wait<0>(sums);
-}
-
-// The pass of units [unit, end).
-template <int NB, class J>
-static __device__ __forceinline__ void multiply_pass(const J &job, Share share, Passes passes, State<NB> &at, int row,
-                                                     int unit, int end) {
-    float sums[NB * 4];
-    for (int step = share.first_step; step < share.last_step; step++) {
-        barrier_wait(at.barriers->full + at.turn.stage, at.turn.parity);
-        multiply_stage<NB>(sums, shared_address(at.ring) + at.turn.stage * passes.stage_bytes, step > share.first_step);
-        if (threadIdx.x % 32 == 0) barrier_arrive(at.barriers->empty + at.turn.stage);
-        at.turn.next(passes.stages);
-        at.crossing.take(job);
-    }
-    at.crossing.send(sums, unit, end, row);
-}
-
-template <int NB, class J>
-static __device__ __forceinline__ void multiply(const J &job, Share share, Passes passes, u8 *ring,
-                                                Barriers *barriers) {
-    State<NB> at = {ring, barriers, {0, 0}, {{(float4 *)(ring + ring_bytes<NB>)}, barriers, 0, 0, 0, 0, 0}};
+template <int NB, int TILES, class J>
+static __device__ __forceinline__ void multiply(const J &job, Block &block, u8 *memory) {
+    Turn turn = {0, 0};
+    u32 ring = shared_address(memory);
+    u32 group = 8 * NB * BS_ROW_BYTES + threadIdx.x / 128 * BS_GROUP_UNITS * BS_UNIT_BYTES;
     after_previous();
-    for (int row = 0; row < job.rows; row += BS_COLUMNS)
-        for (int unit = share.from; unit < share.end; unit += passes.units)
-            multiply_pass<NB>(job, share, passes, at, row, unit, least(unit + passes.units, share.end));
-    at.crossing.take(job);
+    for (int pass = 0; pass < block.plan.passes; pass++) {
+        Sums<NB, TILES, J> sums = {};
+        int steps = block.plan.steps(), stages = block.plan.stages, bytes = block.plan.stage_bytes;
+        int second = block.plan.second >> 4;
+#pragma unroll 1
+        for (int step = 0; step < steps; step++, turn.next(stages)) {
+            barrier_wait(block.full + turn.stage, turn.parity);
+            u32 stage = ring + turn.stage * bytes;
+            u64 x = wgmma_tile(stage), w = wgmma_tile(stage + group);
+            wgmma_begin();
+#pragma unroll
+            for (int i = 0; i < BS_DEPTH / 16; i++)
+#pragma unroll
+                for (int t = 0; t < TILES; t++) wgmma<8 * NB>(sums.at[t], w + t * second + 2 * i, x + 2 * i, step + i > 0);
+            wgmma_commit();
+#pragma unroll
+            for (int t = 0; t < TILES; t++) wgmma_wait<0>(sums.at[t]);
+            if (threadIdx.x % 32 == 0) barrier_arrive(block.empty + turn.stage);
+        }
+        int unit = block.plan.pass_begin(pass), end = block.plan.pass_begin(pass + 1);
+        float *laid = (float *)(memory + block.plan.laid);
+        sync_multipliers();
+        sums.lay_out(laid, block.plan.pitch, (end - unit) * BS_UNIT, block.plan.most * BS_UNIT);
+        if (block.plan.split) cluster_sync();
+        else sync_multipliers();
+        give(job, laid, block.plan, unit, end);
+    }
 }
 
-template <int NB, class J, class M>
-static __device__ __forceinline__ void multiply_block(const J &job, const M &maps, Share share, u8 *ring,
-                                                      Barriers *barriers) {
-    Passes passes = passes_of<NB>(job, share);
-    if (threadIdx.x < BS_WARPS * 32) multiply<NB>(job, share, passes, ring, barriers);
-    else if (threadIdx.x == BS_WARPS * 32) fill<NB>(job, maps, share, passes, ring, barriers);
+template <int NB, class J>
+static __device__ __forceinline__ void multiply(const J &job, Block &block, u8 *memory) {
+    if (!J::gated && block.plan.most <= 2 * BS_GROUP_UNITS) multiply<NB, 1>(job, block, memory);
+    else multiply<NB, 2>(job, block, memory);
 }
 
 template <class J, class M>
 static __device__ __forceinline__ void run(const J &job, const M &maps) {
-    extern __shared__ __align__(1024) u8 ring[];
-    __shared__ Barriers barriers;
-    Share share = share_of(job, 1);
-    // where k is too short for all blocks, those without a share read what lies past its end: zeros
-    if (share.first_step == share.last_step) share = Share{share.from, share.end, ceil_div(job.k, BS_DEPTH), ceil_div(job.k, BS_DEPTH) + 1};
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < BS_RING_STAGES; i++) {
-            barrier_init(barriers.full + i, 1);
-            barrier_init(barriers.empty + i, BS_WARPS);
+    extern __shared__ __align__(1024) u8 memory[];
+    __shared__ Block block;
+    if (threadIdx.x == BS_MULTIPLIERS) {
+        block.plan.share(job);
+        block.plan.lay(job);
+        for (int i = 0; i < BS_MOST_STAGES; i++) {
+            barrier_init(block.full + i, 1);
+            barrier_init(block.empty + i, BS_MULTIPLIERS / 32);
         }
-        barrier_init(&barriers.received, 1);
-        barrier_init(&barriers.may_send, cluster_size());
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
-    cluster_sync();
-    if (share.from < share.end) {
-        if (job.rows <= 16) multiply_block<2>(job, maps, share, ring, &barriers);
-        else if (job.rows <= 32) multiply_block<4>(job, maps, share, ring, &barriers);
-        else multiply_block<8>(job, maps, share, ring, &barriers);
+    __syncthreads();
+    if (threadIdx.x >= BS_MULTIPLIERS) {
+        if (threadIdx.x == BS_MULTIPLIERS)
+            Filler<J, M>{job, maps, block, block.plan, shared_address(memory), shared_address(block.full)}.run();
+        __syncwarp();
+        if (block.plan.split) cluster_sync();
+    } else if (job.rows <= 16) {
+        multiply<2>(job, block, memory);
+    } else if (job.rows <= 32) {
+        multiply<4>(job, block, memory);
+    } else {
+        multiply<8>(job, block, memory);
     }
-    __syncwarp();
-    cluster_sync();
+    cluster_sync(); /* no block leaves before the others have read its sums */
 }
 
 #define BS_NAMED(family, ending) BS_ENTRY(family##_q_, ending##_batch)
 #define BS_RUN run
-#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices, 3, 4> maps
+#define BS_BESIDE(matrices) , const __grid_constant__ Maps<matrices, 3, 5> maps
 #define BS_BESIDE_ARGS , maps
 #include "gemm_entries.cuh"
