@@ -1,13 +1,16 @@
 """Time a draw beside the arg-max of the same row, on one thread: `python scripts/bench_sampler.py`.
 
 Rows look like a language model's: normal, a few tokens far ahead. Medians in microseconds, for the
-most demanding set that this machine runs or the one that is named.
+most demanding set that this machine runs or the one that is named. `hopper`, with
+`PYTHONPATH=src:tests`, has means of launches back to back, and a last column of 64 rows at once.
 """
 
 import argparse
 import ctypes
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import compile_many, find_compiler
 
 REPEATS = 41
+GPU, LAUNCHES = "hopper", 200
 VOCABULARIES = (49152, 151936)
 EDITS, MOST = 8, 20
 CASES = {
@@ -129,17 +133,36 @@ def made_rows() -> list[np.ndarray]:
     return rows
 
 
+def timed_on_gpu(folder: Path) -> Callable[[str, Args], float]:
+    """What gives the microseconds of a launch, by the harness of the tests."""
+    from kernels.gpu_library import GpuLibrary  # noqa: PLC0415 - needs a GPU's driver
+
+    library = GpuLibrary(GPU, folder, compiled=True)
+    return lambda entry, args: 1e6 * library.timed(entry, LAUNCHES, **args)
+
+
+def repeated(args: Args, rows: int) -> Args:
+    """So many rows alike."""
+    many = {n: np.concatenate([v] * rows) for n, v in args.items() if isinstance(v, np.ndarray)}
+    return {**args, **many, "rows": rows}
+
+
 def main() -> None:
     """Print a table."""
     sets = runnable(read_sets(), read_features())
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("hardware", nargs="?", choices=sets, default=sets[0])
+    parser.add_argument("hardware", nargs="?", choices=(*sets, GPU), default=sets[0])
     hardware, rows = parser.parse_args().hardware, made_rows()
+    on_gpu = hardware == GPU
+    taken = timed_on_gpu(user_cache() / "modules") if on_gpu else partial(timed, hardware)
     print(f"{hardware:30}" + "".join(f"{vocab:10}" for vocab in VOCABULARIES))
-    line = "".join(f"{timed(hardware, 'argmax', argmax_args(row)):10.1f}" for row in rows)
+    line = "".join(f"{taken('argmax', argmax_args(row)):10.1f}" for row in rows)
     print(f"{'argmax':30}{line}")
     for label, wish in CASES.items():
-        line = "".join(f"{timed(hardware, 'sample', sample_args(row, wish)):10.1f}" for row in rows)
+        line = "".join(f"{taken('sample', sample_args(row, wish)):10.1f}" for row in rows)
+        if on_gpu:
+            many = repeated(sample_args(rows[-1], wish), 64)
+            line += f"{taken('sample_rows', many):10.1f}"
         print(f"{label:30}{line}")
 
 

@@ -2,9 +2,10 @@
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import perf_counter
 
 import ml_dtypes
 import numpy as np
@@ -24,6 +25,8 @@ from kernels.harness import DTYPES, GUARD, extent, shared_bytes
 MOST_SHARED = 227 * 1024
 DIRTY_BLOCKS = 528
 """Enough to come by every multiprocessor."""
+
+_WARM = 20
 
 CODE_PIECES = frozenset({"xs", "xz", "ys", "yz", "zs", "zz"})
 """Parameters of codes that have scales: these have none."""
@@ -75,17 +78,43 @@ class GpuLibrary:
         One array given for two parameters is one piece of memory. Parts of wider tensors start off
         the multiples of 16 bytes that whole buffers start at.
         """
-        kernel = self._kernel(entry, args)
-        words, placed = self._place(kernel, args)
+        launch, placed = self._prepared(entry, args)
         self._launch(self.dirty, (DIRTY_BLOCKS, 1, 1), (256, 1, 1), MOST_SHARED, [MOST_SHARED])
-        shared = shared_bytes(kernel.shared, args)
-        function = self._function(self._module(kernel), kernel.entry, shared, kernel)
-        grid = tuple(extent(e, args) for e in kernel.grid)
-        if all(grid):
-            self._launch(function, grid, kernel.block, shared, words, kernel)
+        launch()
         self.driver.sync(self.stream)
         for each in placed:
             self._take(each, entry)
+
+    def timed(self, entry: str, times: int, **args: np.ndarray | float) -> float:
+        """Seconds a launch of an entry takes, so many back to back, the first few left out."""
+        launch, placed = self._prepared(entry, args)
+        began = 0.0
+        for count in (_WARM, times):
+            self.driver.sync(self.stream)
+            began = perf_counter()
+            for _ in range(count):
+                launch()
+        self.driver.sync(self.stream)
+        seconds = perf_counter() - began
+        for each in placed:
+            self.driver.free(each.address)
+        return seconds / times
+
+    def _prepared(
+        self, entry: str, args: Mapping[str, np.ndarray | float]
+    ) -> tuple[Callable[[], None], list[Placed]]:
+        """What launches an entry, and its arrays on the device."""
+        kernel = self._kernel(entry, args)
+        words, placed = self._place(kernel, args)
+        shared = shared_bytes(kernel.shared, args)
+        function = self._function(self._module(kernel), kernel.entry, shared, kernel)
+        grid = tuple(extent(e, args) for e in kernel.grid)
+
+        def launch() -> None:
+            if all(grid):
+                self._launch(function, grid, kernel.block, shared, words, kernel)
+
+        return launch, placed
 
     def _kernel(self, entry: str, args: Mapping[str, object]) -> Kernel:
         kernel = self.kernels.get(entry)
