@@ -4,6 +4,7 @@ import ctypes
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from time import perf_counter
 
@@ -205,11 +206,13 @@ class GpuLibrary:
     def _map(
         self, boxes: Boxes, starts: Mapping[str, int], args: Mapping[str, np.ndarray | float]
     ) -> bytes:
-        rows, k = int(args[boxes.rows]), int(args["k"])
+        width, matrix = prod(int(args[name]) for name in boxes.width), args[boxes.param]
+        assert isinstance(matrix, np.ndarray)
+        rows = int(args[boxes.rows]) if boxes.rows else matrix.size // width
         tensor = TensorMap(
-            0, "bf16", (k, rows), (BOX_VALUES, boxes.height), (2 * k,), swizzle=128
+            0, "bf16", (width, rows), (BOX_VALUES, boxes.height), (2 * width,), swizzle=128
         )  # fmt: skip
-        return self.driver.encode(tiled_map(tensor, starts[boxes.param], 2 * k * rows))
+        return self.driver.encode(tiled_map(tensor, starts[boxes.param], 2 * width * rows))
 
     def _put(self, array: np.ndarray, skew: int) -> Placed:
         placed = Placed(array, 0, skew)

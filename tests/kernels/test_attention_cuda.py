@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.gpu
 
 BF16 = ml_dtypes.bfloat16
-TOLERANCE = {"": 2e-5, "_x8": 2e-5, "_d128": 1e-4, "_d128_x8": 1e-4, "_m128": 3e-2}
+TOLERANCE = {"": 2e-5, "_x8": 2e-5, "_d128": 1e-4, "_d128_x8": 1e-4, "_m128": 3e-2, "_w128": 3e-2}
 
 
 def run(library: "GpuLibrary", entry: str, args: dict) -> Array:
@@ -92,20 +92,27 @@ MANY = {
     "a window": Case(4, 2, 128, 128, tuple(range(350)), window=70),
     "a cap": Case(4, 2, 128, 128, tuple(range(20, 40)), softcap=2.0),
     "one row": Case(4, 2, 128, 128, (200,)),
+    "pages of boxes": Case(8, 2, 128, 128, tuple(range(600)), page=32),
+    "a later piece of longer pages": Case(8, 2, 128, 128, tuple(range(450, 700)), page=64),
+    "a window over boxes": Case(4, 1, 128, 128, tuple(range(500, 800)), page=32, window=300),
+    "more heads than blocks": Case(140, 2, 128, 128, tuple(range(150)), page=32),
 }
 
 
+@pytest.mark.parametrize("way", ["m", "w"])
 @pytest.mark.parametrize("depth", [64, 128, 256])
 @pytest.mark.parametrize("case", MANY.values(), ids=MANY)
-def test_many_rows_on_the_matrix_units(half_library: "GpuLibrary", case: Case, depth: int) -> None:
+def test_many_rows_on_the_matrix_units(
+    half_library: "GpuLibrary", case: Case, depth: int, way: str
+) -> None:
     """Queries and weights are bfloat16: eight bits of a value."""
     p = halved(at_depth(case, depth))
-    y = run(half_library, f"attention_m{depth}", p.args)
+    y = run(half_library, f"attention_{way}{depth}", p.args)
     assert np.linalg.norm(y - p.expected) < 4e-3 * np.linalg.norm(p.expected)
     np.testing.assert_allclose(y, p.expected, rtol=0, atol=3e-2)
 
 
-@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128"])
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128", "_w128"])
 def test_codes_are_the_result_to_bfloat16(half_library: "GpuLibrary", variant: str) -> None:
     p = halved(Case(8, 2, 128, 128, (40, 41, 300)))
     y = run(half_library, f"attention{variant}", p.args)
@@ -118,7 +125,7 @@ def test_codes_are_the_result_to_bfloat16(half_library: "GpuLibrary", variant: s
         np.testing.assert_array_equal(made, y.astype(BF16))
 
 
-@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128"])
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128", "_w128"])
 def test_a_gate_multiplies_the_result(half_library: "GpuLibrary", variant: str) -> None:
     p = halved(Case(8, 2, 128, 128, (40, 300)))
     gate = windowed(np.random.default_rng(3), 2, units=8, width=128, pitch=256, offset=128)
@@ -128,7 +135,7 @@ def test_a_gate_multiplies_the_result(half_library: "GpuLibrary", variant: str) 
     np.testing.assert_allclose(y, p.expected * by, rtol=exact, atol=exact)
 
 
-@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128"])
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128", "_w128"])
 def test_a_row_without_a_position_is_zero(half_library: "GpuLibrary", variant: str) -> None:
     p = halved(Case(4, 1, 128, 128, (4, 5)))
     args = p.args | {"position": np.array([4, -1], np.int32)}
@@ -139,7 +146,7 @@ def test_a_row_without_a_position_is_zero(half_library: "GpuLibrary", variant: s
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128"])
+@pytest.mark.parametrize("variant", ["", "_x8", "_d128", "_d128_x8", "_m128", "_w128"])
 def test_a_score_that_is_not_finite_stays_so(
     half_library: "GpuLibrary", variant: str, bad: float
 ) -> None:

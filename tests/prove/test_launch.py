@@ -258,7 +258,7 @@ def test_what_cannot_be_launched_is_refused(tmp_path, changes, said):
 def test_a_map_beyond_its_matrix_is_refused(tmp_path):
     made = double(
         types="in buffer<f32>, bytes<128>, i32",
-        parameters=[{"tensor": "x"}, {"maps": [["x", 2, 2, 16]]}, {"i32": ["x", 0]}],
+        parameters=[{"tensor": "x"}, {"maps": [["x", 2, [2], 16]]}, {"i32": ["x", 0]}],
     )
     functions = dict.fromkeys(put(tmp_path, made), (8, 128, 4))
     bind = loaded(tmp_path, made, Noting(functions))

@@ -23,6 +23,7 @@ from bedstone.library.kernel import (
     BOX_VALUES,
     MAPS,
     PARTS,
+    Boxes,
     Dim,
     Extent,
     Kernel,
@@ -244,25 +245,36 @@ def _bind(operand: Operand, kind: ParamType, sizes: Sizes, place: Place) -> I32 
 def _maps(kernel: Kernel, at: Mapping[str, int], numbers: Mapping[str, Expr]) -> Pack:
     """Tensor maps of the matrices that a kernel reads by boxes, each over an interface parameter.
 
-    Where rows are a var a map spans all that the buffer holds.
+    Where rows are a var, or a table's, a map spans all that there is.
     """
-    k = numbers["k"]
-    if not isinstance(k, int):
-        raise CallerError(f"kernel `{kernel.entry}` reads rows of `{k}` values, expected a number")
     fields = []
     for index, boxes in enumerate(kernel.boxes):
-        rows = numbers[boxes.rows]
+        width = _width(kernel, boxes, numbers)
+        rows = numbers[boxes.rows] if boxes.rows else 0
         tensor = TensorMap(
             at[boxes.param],
             "bf16",
-            dims=(k, rows if isinstance(rows, int) else 0),
+            dims=(width, rows if isinstance(rows, int) else 0),
             box=(BOX_VALUES, boxes.height),
-            strides=(2 * k,),
+            strides=(2 * width,),
             swizzle=128,
             l2_promotion=256,
         )
         fields.append(PackField(128 * index, tensor))
     return Pack(128 * len(fields), tuple(fields))
+
+
+def _width(kernel: Kernel, boxes: Boxes, numbers: Mapping[str, Expr]) -> int:
+    """How many values a row has."""
+    width = 1
+    for name in boxes.width:
+        value = numbers[name]
+        if not isinstance(value, int):
+            raise CallerError(
+                f"kernel `{kernel.entry}` reads rows of `{value}` values, expected a number"
+            )
+        width *= value
+    return width
 
 
 def _floats(values: tuple[float, ...], size: int) -> Pack:

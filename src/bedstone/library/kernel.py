@@ -57,12 +57,14 @@ BOX_VALUES = 64
 class Boxes:
     """How the copy engine reads a bf16 matrix: by boxes of `height` rows, swizzled.
 
-    The matrix is buffer `param`, its rows are as many as parameter `rows` says, and k values wide.
+    The matrix is `param`, its rows are as many as parameter `rows` says, or as a table has, and as
+    many values wide as the parameters `width` multiply to.
     """
 
     param: str
-    rows: str
+    rows: str | None
     height: int
+    width: tuple[str, ...] = ("k",)
 
 
 @dataclass(frozen=True, slots=True)

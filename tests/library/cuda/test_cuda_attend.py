@@ -22,8 +22,14 @@ def test_matrix_units_attend_bfloat16_of_their_widths(entry: str) -> None:
     assert taken(entry, "bf16", rows=4, stride=1) == "_d128_x4"
     assert taken(entry, "bf16", rows=8, stride=1) == "_d128_x2"
     assert taken(entry, "bf16", rows=64, stride=1) == "_d128"
-    assert taken(entry, "bf16", rows=2048) == "_m128"
+    assert taken(entry, "bf16", rows=2048) == "_w128"
     assert taken(entry, "bf16", rows=2048, dk=192, dv=128) == ""
+
+
+def test_many_rows_are_attended_without_warpgroups_where_there_are_none() -> None:
+    rows = cuda_kernels("bf16", warpgroups=False).variants["attention"]
+    sizes = QWEN | {"rows": 2048}
+    assert next(name for name, suits in rows if suits(sizes, "bf16")) == "attention_m128"
 
 
 def test_float_tables_are_attended_alike_whatever_the_rows() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from bedstone.library.cuda.dense import threads
-from bedstone.library.kernel import CacheType, Extent, Geometry, Shared, Suits, Variant
+from bedstone.library.kernel import Boxes, CacheType, Extent, Geometry, Shared, Suits, Variant
 
 DEPTHS = (64, 128, 256)
 """Widths of keys and values that the matrix units' kernels are made for."""
@@ -25,6 +25,8 @@ _CHUNK = 8
 """The most rows of one sequence that are attended one by one."""
 
 _GRID = (Extent("rows"), Extent("groups"))
+
+_TABLES = (Boxes("k", None, 32, ("groups", "dk")), Boxes("v", None, 32, ("groups", "dv")))
 
 _SHARED_BY = ((8, 16), (4, 32), (2, 64))
 """How many blocks share a row's heads of a group while there are at most so many of those."""
@@ -47,11 +49,31 @@ def _one(depth: int) -> Shared:
 
 def _many(depth: int, entry: str) -> Geometry:
     """A block is 128 rows of a head; two tiles of keys and values lie in shared memory."""
-    # the warpgroups' operands begin at multiples of 1,024
     tile = 32 if depth > 128 else 64
     grid = (Extent("rows", 128), Extent("heads"))
-    shared = Shared(1024 + 2 * 2 * tile * depth * 2)
+    shared = Shared(2 * 2 * tile * depth * 2)
     return Geometry(_BLOCK, grid, shared, None, f"attention_many_{depth}.cu", entry, only=entry)
+
+
+def _by_warpgroups(depth: int, entry: str) -> Geometry:
+    """Two warpgroups that multiply, one that has keys and values fetched; each block has its turns.
+
+    Two tiles of both lie in shared memory beside 128 rows of queries, and the next ones as floats
+    where there is room.
+    """
+    tile, rows = 64 if depth > 128 else 128, 128
+    ahead = 0 if depth > 128 else rows * depth * _FLOAT
+    # operands begin at multiples of 1,024
+    shared = Shared(1024 + (rows + 2 * 2 * tile) * depth * 2 + ahead)
+    return Geometry(
+        block=threads(384),
+        grid=(Extent(times=132),),
+        shared=shared,
+        source=f"attention_many_wgmma_{depth}.cu",
+        function=entry,
+        boxes=_TABLES,
+        only=entry,
+    )
 
 
 def _shared_by(blocks: int, shared: Shared, source: str, entry: str) -> Geometry:
@@ -62,6 +84,7 @@ def _shared_by(blocks: int, shared: Shared, source: str, entry: str) -> Geometry
 def _geometries() -> Iterator[tuple[str, Geometry]]:
     for depth, entry in product(DEPTHS, _PLAIN):
         source, shared = f"attention_{depth}.cu", _one(depth)
+        yield f"{entry}_w{depth}", _by_warpgroups(depth, entry)
         yield f"{entry}_m{depth}", _many(depth, entry)
         for blocks, _ in _SHARED_BY:
             yield f"{entry}_d{depth}_x{blocks}", _shared_by(blocks, shared, source, entry)
@@ -107,7 +130,8 @@ def _each_suits(depth: int) -> Suits:
 
 def _variants() -> Iterator[Variant]:
     for entry, depth in product(_PLAIN, DEPTHS):
-        yield Variant(entry, f"_m{depth}", _many_suit(depth))
+        for many in ("_w", "_m"):
+            yield Variant(entry, f"{many}{depth}", _many_suit(depth))
         for blocks, most in _SHARED_BY:
             yield Variant(entry, f"_d{depth}_x{blocks}", _one_suits(depth, most))
         yield Variant(entry, f"_d{depth}", _each_suits(depth))

@@ -11,6 +11,7 @@ from bedstone.library.kernel import (
     MAPS,
     ONE_THREAD,
     PARTS,
+    Boxes,
     Dim,
     Extent,
     Kernel,
@@ -129,6 +130,11 @@ def _calling(kernel: Kernel, definition: Definition, numbers: Numbers, arch: str
     }
 
 
+def _map(boxes: Boxes, at: Mapping[str, int]) -> list[Any]:
+    rows = None if boxes.rows is None else at[boxes.rows]
+    return [boxes.param, rows, [at[name] for name in boxes.width], boxes.height]
+
+
 def _launch(
     kernel: Kernel, stage: Stage, definition: Definition, numbers: Numbers
 ) -> dict[str, Any]:
@@ -136,8 +142,7 @@ def _launch(
     told = bindings(definition)
     passed: dict[str, dict[str, Any]] = {}
     if kernel.boxes:
-        boxes = [[box.param, at[box.rows], at["k"], box.height] for box in kernel.boxes]
-        passed[MAPS] = {"maps": boxes}
+        passed[MAPS] = {"maps": [_map(boxes, at) for boxes in kernel.boxes]}
     if kernel.parts:
         first = stage.entry == kernel.launches[0].entry
         passed[PARTS] = {"parts": [_dim(dim, at) for dim in kernel.parts] if first else None}

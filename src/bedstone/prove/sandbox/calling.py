@@ -6,8 +6,9 @@ each block of a grid.
     types       the parameters' types, separated by `, `, as a manifest writes them
     tensors     names of the call's arguments, inputs and then outputs, in order
     parameters  for each: {"tensor": name}, {"i32": number}, {"f32": number}, {"i32": [name, axis]}
-                for a size of one of them, or {"maps": [[name, rows, k, height], ...]}: tensor maps
-                of bf16 matrices, by the parameters that hold their rows and their values a row
+                for a size of one of them, or {"maps": [[name, rows, width, height], ...]}: tensor
+                maps of bf16 matrices, by the parameter that holds their rows (null: all there are)
+                and those that their values a row are the product of
                 {"parts": [[[parameter, ...], per, more], ...]} is memory of f32 values that one
                 launch leaves for the next: each extent is `more` beside the product of parameters,
                 over `per`; {"parts": null} is that of the launch before

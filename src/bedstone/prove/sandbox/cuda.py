@@ -6,6 +6,7 @@ Programmatic launches are not asked for: a kernel that is timed alone has nobody
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,8 +113,8 @@ class Kernel:
                 return struct.pack("<Q", given[name].data_ptr())
             case ("maps", boxes), _:
                 return b"".join(
-                    self.driver.tensor_map(_matrix(given[name], numbers[rows], numbers[k], height))
-                    for name, rows, k, height in boxes
+                    self.driver.tensor_map(_matrix(given[each[0]], numbers, *each[1:]))
+                    for each in boxes
                 )
             case (kind, number), _:
                 return struct.pack(_PACKED[kind], number)
@@ -195,8 +196,13 @@ def _require_parameters(name: str, types: tuple[ParamType, ...], found: tuple[in
         raise ResultError("COMPILE_ERROR", message)
 
 
-def _matrix(tensor: torch.Tensor, rows: int, k: int, height: int) -> Matrix:
+def _matrix(
+    tensor: torch.Tensor, numbers: list[Any], at: int | None, width: list[int], height: int
+) -> Matrix:
+    """Rows as many as a number says, or as there are, of as many values as others multiply to."""
     held = tensor.numel() * tensor.element_size()
+    k = prod(numbers[each] for each in width)
+    rows = held // (2 * k) if at is None and k > 0 else numbers[at or 0]
     if not 0 < 2 * rows * k <= held:
         message = f"a tensor map of {rows} rows of {k} values, over {held} bytes"
         raise ResultError("RUNTIME_ERROR", message)

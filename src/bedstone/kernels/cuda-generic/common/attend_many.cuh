@@ -96,7 +96,7 @@ static __device__ __forceinline__ void attend_many(const Attention<bf16> &a, int
     constexpr int BYTES = TILE * D * 2;
     int head = blockIdx.y, group = head / (a.heads / a.groups);
     RowPair pair = rows_of_thread(a, first, rows);
-    Span span = span_of_block(pair);
+    Span span = span_of_rows(a, first, rows);
     Outputs<D> out = {};
     out.top[0] = out.top[1] = -BS_INFINITY;
     Queries<D> q;

@@ -2,18 +2,23 @@
 #pragma once
 #include "attend_entry.cuh"
 
-#define PLAIN(suffix, outs, ...)                                                                          \
-    ATTENTION(attention##suffix)                                                                          \
-    (const float *q, const cache_t *k, const cache_t *v, WHERE, outs, SIZES, PAGED, int stride, SCORES) { \
-        auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);              \
-        SCORED(a);                                                                                        \
-        begin([&] { ATTEND(a, rows); });                                                                  \
+#ifndef BS_BESIDE
+#define BS_BESIDE  // parameters that a source adds
+#endif
+
+#define PLAIN(suffix, outs, ...)                                                                \
+    ATTENTION(attention##suffix)                                                                \
+    (const float *q, const cache_t *k, const cache_t *v, WHERE, outs, SIZES, PAGED, int stride, \
+     SCORES BS_BESIDE) {                                                                        \
+        auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);    \
+        SCORED(a);                                                                              \
+        begin([&] { ATTEND(a, rows); });                                                        \
     }
 
 #define GATED(suffix, outs, ...)                                                                       \
     ATTENTION(attention_gate##suffix)                                                                  \
     (const float *q, const cache_t *k, const cache_t *v, const float *gate, WHERE, outs, SIZES, PAGED, \
-     int stride, SCORES, WINDOW(gate)) {                                                               \
+     int stride, SCORES, WINDOW(gate) BS_BESIDE) {                                                     \
         auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);           \
         SCORED(a);                                                                                     \
         a.gate = gate;                                                                                 \

@@ -4,8 +4,10 @@
 #include "attention.cuh"
 #include "mma.cuh"
 
-#define ROWS 128                      // of a block
+#define ROWS 128  // of a block
+#ifndef TILE
 #define TILE (DEPTH > 128 ? 32 : 64)  // positions, fewer where a row's values fill the registers
+#endif
 #define LOG2_E 1.44269504f
 
 static __device__ __forceinline__ void copy_16(u32 to, const void *from) {
@@ -44,24 +46,15 @@ static __device__ __forceinline__ RowPair rows_of_thread(const Attention<bf16> &
 }
 
 // The positions that any of a block's rows sees.
-static __device__ __forceinline__ Span span_of_block(const RowPair &pair) {
-    __shared__ int firsts[ATTEND_WARPS], lasts[ATTEND_WARPS];
+static __device__ __forceinline__ Span span_of_rows(const Attention<bf16> &a, int from, int rows) {
     int first = 0x7fffffff, last = -1;
 #pragma unroll
-    for (int i = 0; i < 2; i++)
-        if (pair.span[i].last >= 0) {
-            first = min(first, pair.span[i].first);
-            last = max(last, pair.span[i].last);
-        }
-    firsts[threadIdx.x / 32] = __reduce_min_sync(BS_FULL, first);
-    lasts[threadIdx.x / 32] = __reduce_max_sync(BS_FULL, last);
-    __syncthreads();
-#pragma unroll
-    for (int i = 0; i < ATTEND_WARPS; i++) {
-        first = min(first, firsts[i]);
-        last = max(last, lasts[i]);
+    for (int i = 0; i < ROWS; i += 32) {
+        int row = from + i + threadIdx.x % 32, position = row < rows ? a.position[row] : -1;
+        if (position >= 0) first = min(first, span_of(position, a.window).first);
+        last = max(last, position);
     }
-    return Span{first, last};
+    return Span{__reduce_min_sync(BS_FULL, first), __reduce_max_sync(BS_FULL, last)};
 }
 
 // A thread's share of the queries, times the scale: products with keys are scores in units of log2.
@@ -108,6 +101,13 @@ static __device__ __forceinline__ void mask_scores(const RowPair &pair, int from
     }
 }
 
+// 2 to the x; what is too small for a normal number is 0.
+static __device__ __forceinline__ float exp2_flushed(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 static __device__ __forceinline__ float of_quad_max(float x) {
     x = fmaxf(x, __shfl_xor_sync(BS_FULL, x, 1));
     return fmaxf(x, __shfl_xor_sync(BS_FULL, x, 2));
@@ -128,10 +128,10 @@ static __device__ __forceinline__ void soften(float (&score)[TILE / 2], Outputs<
         for (int n = 0; n < TILE / 8; n++)
 #pragma unroll
             for (int i = 2 * r; i < 2 * r + 2; i++) {
-                score[4 * n + i] = exp2_fast(score[4 * n + i] - base);
+                score[4 * n + i] = exp2_flushed(score[4 * n + i] - base);
                 sum += score[4 * n + i];
             }
-        by[r] = exp2_fast(out.top[r] - base);
+        by[r] = exp2_flushed(out.top[r] - base);
         out.top[r] = top;
         out.sum[r] = fmaf(out.sum[r], by[r], sum);
     }

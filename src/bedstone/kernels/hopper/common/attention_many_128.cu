@@ -1,9 +1,0 @@
-// attention, attention_gate of many rows, keys and values being 128 bfloat16. A block is ROWS rows of a
-// head, those that see most first.
-#define DEPTH 128
-#undef BS_CACHE
-#define BS_CACHE bf16
-#include "attend_many_wgmma.cuh"
-
-#define ATTEND(a, rows) attend_many<DEPTH>(a, (int)(gridDim.x - 1 - blockIdx.x) * ROWS, rows)
-#include "attend_paged.cuh"
