@@ -20,6 +20,7 @@ from bedstone.spec.manifest import (
     Mul,
     Pack,
     Segment,
+    StateParam,
 )
 from bedstone.target.hardware import read_sets
 from bedstone.verify import check
@@ -38,9 +39,9 @@ def reference():
         yield reader
 
 
-def manifest(name: str, lane: Lane) -> Manifest:
+def manifest(name: str, lane: Lane, **facts: int) -> Manifest:
     """A family's steps of every form, for chunks of up to 48 rows and batches of 12."""
-    config = SHALLOW[name]
+    config = replace(SHALLOW[name], **facts)
     planned = {}
     for form, rows in (("decode", 1), ("chunk", 48), ("batch", 12)):
         param = "tokens" if form == "chunk" else None
@@ -186,3 +187,21 @@ def test_products_of_codes_read_matrices_by_tensor_maps():
     assert {(m.dims[0], m.strides) for m in maps} == {(k, (2 * k,))}
     plain = lane_of(SETS["blackwell"], "quantized").kernels
     assert not [kernel for kernel in plain.kernels.values() if kernel.boxes]
+
+
+def test_a_chunks_attention_reads_tables_by_tensor_maps() -> None:
+    made = manifest("qwen3", lane_of(SETS["hopper"], "quantized"), head_dim=64)
+    assert check(made) == []
+    ((op, found),) = (
+        (op, launch)
+        for op in made.ops.values()
+        for launch in op.impl.launches
+        if launch.module.startswith("attention-many-wgmma-64")
+    )
+    assert found.params[-1] == BytesParam(2 * 128)
+    pack = found.args[-1]
+    assert isinstance(pack, Pack)
+    maps = [field.source for field in pack.fields]
+    width = SHALLOW["qwen3"].kv_heads * 64
+    assert [type(op.params[m.param]) for m in maps] == [StateParam, StateParam]
+    assert {(m.dims, m.box, m.strides) for m in maps} == {((width, 0), (64, 32), (2 * width,))}
