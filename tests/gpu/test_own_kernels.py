@@ -58,10 +58,10 @@ def suiting(suffix, sizes):
     """Other sizes that the kernel of such a suffix is for."""
     if suffix == "_tall":
         return {"rows": 80, "slots": 84}
-    depth = re.match(r"_([dm])(\d+)", suffix)
+    depth = re.match(r"_([dmw])(\d+)", suffix)
     if depth is None:
         return {}
-    width, rows = int(depth[2]), 12 if depth[1] == "m" else 5
+    width, rows = int(depth[2]), 5 if depth[1] == "d" else 12
     gate = {"gate_row": 4 * width + 8, "gate_unit": width + 2, "gate_width": width}
     return {"rows": rows, "dk": width, "dv": width} | (gate if "gate_row" in sizes else {})
 

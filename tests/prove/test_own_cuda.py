@@ -125,7 +125,7 @@ def test_no_kernel_is_left_out(problems, numerics):
 
 def test_a_kernel_of_one_width_is_tried_at_it(problems):
     for problem in problems["quantized"]:
-        widths = {re.search(r"_[md](\d+)", name) for name in problem.kernels} - {None}
+        widths = {re.search(r"_[mdw](\d+)", name) for name in problem.kernels} - {None}
         assert {int(found[1]) for found in widths} <= {problem.numbers.get("dk")}
 
 
