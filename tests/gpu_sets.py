@@ -26,7 +26,7 @@ SOURCES = 8
 
 
 def kernels_of(name: str) -> list[Kernel]:
-    return [k for held in catalogs(SETS[name]) for k in held.kernels.values()]
+    return [k for held in catalogs(SETS[name]) for k in held.every]
 
 
 def as_if_built(name: str) -> dict[str, Blob]:

@@ -118,7 +118,8 @@ class GpuLibrary:
         return launch, placed
 
     def _kernel(self, entry: str, args: Mapping[str, object]) -> Kernel:
-        kernel = self.kernels.get(entry)
+        join = self.kernels.joins.get(entry)
+        kernel = join.kernel if join is not None else self.kernels.get(entry)
         if kernel is None:
             pytest.skip(f"`{entry}` has no CUDA kernel")
         names = {p.name for p in kernel.params} - {MAPS}
@@ -132,9 +133,7 @@ class GpuLibrary:
         if kernel.module not in self.loaded:
             made_from = (kernel.source, kernel.defines.get("BS_ONLY"))
             same = [
-                k
-                for k in self.kernels.kernels.values()
-                if (k.source, k.defines.get("BS_ONLY")) == made_from
+                k for k in self.kernels.every if (k.source, k.defines.get("BS_ONLY")) == made_from
             ]
             modules = {k.module: k for k in ([kernel] if self.compiled else same)}
             sources = read_sources(read_sets()[self.hardware])

@@ -155,3 +155,76 @@ def test_a_score_that_is_not_finite_stays_so(
     p.args["k"][slot] = bad
     p.args["q"][...] = np.abs(p.args["q"])
     assert not np.isfinite(run(half_library, f"attention{variant}", p.args)).any()
+
+
+TURNED = {
+    "one position": Case(4, 1, 128, 128, (0,)),
+    "a position begins a page": Case(16, 2, 128, 128, (704,)),
+    "more heads than a pass takes": Case(24, 2, 128, 128, (77,)),
+    "pages of no power of two": Case(8, 2, 128, 128, (300,), page=5),
+    "a window": Case(8, 2, 128, 128, (500,), window=130),
+    "a batch": Case(8, 2, 128, 128, (3, 77, 0, 1300, 64, 63), stride=1),
+    "long": Case(8, 2, 128, 128, (5000,), page=64),
+}
+
+
+def rotation(p: Problem, depth: int) -> dict:
+    """What a rotation is given of the same rows: its keys go where their positions lie."""
+    rng = np.random.default_rng(5)
+    args, rows = p.args, p.args["rows"]
+    positions = args["position"]
+    at = positions.clip(0)
+    pages = args["pages"][np.arange(rows) * args["stride"], at // args["page"]]
+    slot = np.where(positions < 0, -1, pages * args["page"] + at % args["page"])
+    angles = rng.uniform(-3, 3, (at.max() + 1, depth // 2))
+    return {
+        "x0": rng.standard_normal((rows, args["heads"] * depth)).astype(np.float32),
+        "x1": rng.standard_normal((rows, args["groups"] * depth)).astype(np.float32),
+        "cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32),
+        "slot": slot.astype(np.int32), "heads0": args["heads"], "heads1": args["groups"],
+        "head_dim": depth, "rot": depth, "kind": 0,
+    }  # fmt: skip
+
+
+def apart(library: "GpuLibrary", normed: str, variant: str, p: Problem, turn: dict) -> Array:
+    """Queries and keys rotated by a launch of their own; the table is left as that leaves it."""
+    queries = poison(p.args["q"].shape, np.float32)
+    beside = {"position": p.args["position"], "rows": p.args["rows"]}
+    library.call(f"rope_parts{normed}_rows", **turn, **beside, y0=queries, table=p.args["k"])
+    return run(library, f"attention{variant}", p.args | {"q": queries})
+
+
+def require_the_same(
+    library: "GpuLibrary", normed: str, variant: str, p: Problem, turn: dict
+) -> None:
+    keys = p.args["k"].copy()
+    expected, table = apart(library, normed, variant, p, turn), p.args["k"]
+    args = {name: value for name, value in p.args.items() if name not in ("q", "k")}
+    y = poison(expected.shape, np.float32)
+    library.call(f"attention_turned{normed}{variant}", **(args | turn), table=keys, y=y)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(keys.view(np.uint16), table.view(np.uint16))
+    coded = poison(y.shape, BF16)
+    library.call(f"attention_turned{normed}_q{variant}", **(args | turn), table=keys, yq=coded)
+    np.testing.assert_array_equal(coded, y.astype(BF16))
+
+
+@pytest.mark.parametrize("spread", ["", "_x8"])
+@pytest.mark.parametrize("depth", [64, 128, 256])
+@pytest.mark.parametrize("case", TURNED.values(), ids=TURNED)
+def test_rotated_in_the_same_launch_is_rotated_before(
+    half_library: "GpuLibrary", case: Case, depth: int, spread: str
+) -> None:
+    p = halved(at_depth(case, depth))
+    rng = np.random.default_rng(6)
+    weights = {f"w{i}": rng.standard_normal(depth).astype(np.float32) for i in range(2)}
+    normed = {"eps": 1e-6, "plus_one": 1, **weights}
+    turn, variant = rotation(p, depth), f"_d{depth}{spread}"
+    require_the_same(half_library, "_n", variant, p, turn | normed)
+    require_the_same(half_library, "", variant, p, turn | {"rot": depth // 2, "kind": 1})
+
+
+def test_a_row_without_a_position_leaves_no_key(half_library: "GpuLibrary") -> None:
+    p = halved(Case(4, 1, 128, 128, (4, 5), stride=1))
+    p.args["position"][1] = -1
+    require_the_same(half_library, "", "_d128", p, rotation(p, 128))

@@ -64,7 +64,7 @@ def test_a_solution_has_every_file_that_its_source_includes():
 def test_a_launch_says_its_threads_clusters_and_overlap():
     of, solution = small("attention_d64_x8", base="attention")
     said = calling(solution)
-    assert (said["block"], said["cluster"], said["overlaps"]) == ([256, 1, 1], [1, 1, 8], True)
+    assert (said["block"], said["cluster"], said["overlaps"]) == ([128, 1, 1], [1, 1, 8], True)
     assert said["tensors"] == ["q", "k", "v", "position", "pages", "y"]
     assert of.inputs["k"].dtype == "bfloat16"
     plain = calling(small("silu")[1])

@@ -35,7 +35,7 @@ class TargetAudit:
 
 def compile_set(sources: Sources, cache: Path, told: Told = untold) -> Compiled:
     """Every module that the library has for the hardware set, from a target's sources."""
-    kernels = (kernel for held in catalogs(sources.hardware) for kernel in held.kernels.values())
+    kernels = (kernel for held in catalogs(sources.hardware) for kernel in held.every)
     return compile_modules(sources, modules_of(kernels), cache, told)
 
 

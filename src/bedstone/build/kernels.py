@@ -102,7 +102,7 @@ def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:
     }
     functions = {
         (kernel.module, stage.entry): (kernel, stage)
-        for kernel in kernels.kernels.values()
+        for kernel in kernels.every
         for stage in kernel.launches
     }
     for (module, entry), op in launches.items():

@@ -207,6 +207,8 @@ def _dim(dim: Dim, most: Mapping[str, Expr]) -> int:
     return -(-product // dim.per) + dim.more
 
 
+_NUMBERS = Int | Size | Count | Elements
+
 _SIZE_NAMES = frozenset(
     {"rows", "width", "k", "n", "n0", "n1", "n2", "n3", "heads", "groups", "count"}
 )
@@ -293,6 +295,12 @@ def numbers_of(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Ex
         if isinstance(param.type, ScalarParam)
     }
     return {name: value for name, value in values.items() if not isinstance(value, float)}
+
+
+def known_numbers(operands: Operands, sizes: Sizes) -> dict[str, int]:
+    """The integers among some operands, by name, that no var decides."""
+    given = {n: sizes.number(o) for n, o in operands.items() if isinstance(o, _NUMBERS)}
+    return {name: number for name, number in given.items() if isinstance(number, int)}
 
 
 def _grid(

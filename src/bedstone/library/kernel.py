@@ -1,6 +1,6 @@
 """What the compiler must know of a kernel to launch it: parameters, geometry and where it lies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -73,8 +73,9 @@ class Geometry:
 
     `source` is the file it is compiled from, where that is not called as the CPU's; `function` what
     it is called there, where its entry's name is taken. `only` names it where its module is to hold
-    nothing else of the source. One that `rounds` is other code where tables are rounded, though it
-    may touch none.
+    nothing else of the source, and `defines` what else tells it from others. One that `rounds` is
+    other code where tables are rounded, though it may touch none. `roomy` is taken in its place on
+    hopper, where a block may share more than 99 KB.
     """
 
     block: tuple[int, int, int]
@@ -86,6 +87,8 @@ class Geometry:
     boxes: tuple[Boxes, ...] = ()
     only: str | None = None
     rounds: bool = False
+    defines: tuple[tuple[str, str], ...] = ()
+    roomy: "Geometry | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,21 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
+class Joining:
+    """A kernel by the name `entry` that does what launches of `first` and `second` do, in order.
+
+    `handed` are the parameters of what one makes and the other reads; `table` of both is one.
+    """
+
+    first: str
+    second: str
+    entry: str
+    handed: frozenset[str]
+    geometry: Geometry
+    suits: Suits
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One entry of a module.
 
@@ -164,10 +182,25 @@ class Kernel:
 
 
 @dataclass(frozen=True, slots=True)
+class Join:
+    """A kernel that does what launches of entries `first` and `second` do, one after the other.
+
+    It takes the parameters of both, but for the tensor that one makes and the other reads, which it
+    leaves nowhere.
+    """
+
+    first: str
+    second: str
+    kernel: Kernel
+    suits: Suits
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSet:
     """Kernels by entry, how they code activations, and what the values of a paged table are.
 
-    `variants` names, for an entry, kernels to take in its place: the first that suits.
+    `variants` names, for an entry, kernels to take in its place: the first that suits. `joins` are
+    kernels for two launches by name, the first that suits.
     """
 
     name: str
@@ -175,6 +208,7 @@ class KernelSet:
     cache: CacheType = "f32"
     coding: Coding = INT8
     variants: Mapping[str, tuple[tuple[str, Suits], ...]] = field(default_factory=dict)
+    joins: Mapping[str, Join] = field(default_factory=dict)
 
     def get(self, entry: str) -> Kernel | None:
         """The kernel of that entry, or None where the set has none."""
@@ -184,3 +218,15 @@ class KernelSet:
         """The kernel for a launch of that entry, whose integers are `sizes` at most."""
         found = (name for name, suits in self.variants.get(entry, ()) if suits(sizes, self.cache))
         return self.kernels.get(next(found, entry))
+
+    def joined(self, first: str, second: str, sizes: Mapping[str, int]) -> Kernel | None:
+        """The kernel for launches of both entries, whose integers are `sizes` at most."""
+        pair = (first, second)
+        found = (join for join in self.joins.values() if (join.first, join.second) == pair)
+        return next((join.kernel for join in found if join.suits(sizes, self.cache)), None)
+
+    @property
+    def every(self) -> Iterator[Kernel]:
+        """Each kernel, those of joins among them."""
+        yield from self.kernels.values()
+        yield from (join.kernel for join in self.joins.values())

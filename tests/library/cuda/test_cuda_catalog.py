@@ -91,6 +91,34 @@ def test_a_device_without_clusters_gets_none() -> None:
     assert all(kernel.cluster is None for kernel in plain.kernels.values())
 
 
+def test_a_device_with_room_gets_larger_rings() -> None:
+    small, large = (cuda_kernels("bf16", warpgroups=room) for room in (False, True))
+    for held in (small, large):
+        assert all(k.shared is None or k.shared.bytes <= MOST_SHARED for k in held.every)
+    for name in ("attention_d128_x8", "attention_gate_q_d128_x8"):
+        few, many = (held.kernels[name] for held in (small, large))
+        assert few.shared.bytes < 99 * 1024 < many.shared.bytes
+        assert (few.cluster, few.grid, few.source) == (many.cluster, many.grid, many.source)
+        assert few.module != many.module
+    few, many = (held.joins["attention_turned_n_d128_x8"].kernel for held in (small, large))
+    assert few.shared.bytes < many.shared.bytes
+    assert small.kernels["attention_d64_x8"] == large.kernels["attention_d64_x8"]
+
+
+def test_a_kernel_for_two_launches_takes_the_parameters_of_both() -> None:
+    assert not cuda_kernels("f32").joins
+    held = cuda_kernels("bf16")
+    for name, join in held.joins.items():
+        first, second = EVERY[join.first], EVERY[join.second]
+        given = {p.name: p for p in (*first.params, *second.params)}
+        handed = given.keys() - {p.name for p in join.kernel.params}
+        assert handed == {"y0", "q", "k"}, name
+        assert [p for p in join.kernel.params if given[p.name] != p] == [], name
+        assert join.kernel.pdl
+        assert name.startswith(join.kernel.entry)
+        assert name not in held.kernels
+
+
 def test_no_row_of_a_geometry_is_idle() -> None:
     names = list(cuda_kernels("f32").kernels)
     for family in FAMILIES:

@@ -6,10 +6,20 @@ share the multiprocessors by clusters of blocks.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 
 from bedstone.library.cuda.dense import threads
-from bedstone.library.kernel import Boxes, CacheType, Extent, Geometry, Shared, Suits, Variant
+from bedstone.library.kernel import (
+    Boxes,
+    CacheType,
+    Extent,
+    Geometry,
+    Joining,
+    Shared,
+    Suits,
+    Variant,
+)
 
 DEPTHS = (64, 128, 256)
 """Widths of keys and values that the matrix units' kernels are made for."""
@@ -28,8 +38,35 @@ _GRID = (Extent("rows"), Extent("groups"))
 
 _TABLES = (Boxes("k", None, 32, ("groups", "dk")), Boxes("v", None, 32, ("groups", "dv")))
 
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    """Warps of a block, tiles that each has on their way, and blocks a multiprocessor."""
+
+    warps: int
+    tiles: int
+    blocks: int
+
+    @property
+    def defines(self) -> tuple[tuple[str, str], ...]:
+        """What the source is told of it."""
+        numbers = (self.warps, self.tiles, self.blocks)
+        return tuple(zip(("WARPS", "STAGES", "BLOCKS"), map(str, numbers), strict=True))
+
+    def shared(self, depth: int) -> Shared:
+        """Keys and values of 16 positions a tile."""
+        return Shared(self.warps * self.tiles * 2 * 16 * depth * 2)
+
+
 _SHARED_BY = ((8, 16), (4, 32), (2, 64))
 """How many blocks share a row's heads of a group while there are at most so many of those."""
+
+_FEW = {64: _Ring(4, 4, 3), 128: _Ring(4, 2, 2), 256: _Ring(2, 2, 3)}
+_EACH = {64: _Ring(4, 4, 3), 128: _Ring(2, 3, 4), 256: _Ring(2, 2, 3)}
+"""By depth, where clusters share rows and where they do not."""
+
+_ROOMY = {(128, 8): _Ring(8, 2, 1)}
+"""By depth and the blocks of a cluster, where there is room for more."""
 
 # queries made up to 32 values; what the threads sum apart; a piece's values and those of all so far
 _ANY = Shared(
@@ -39,12 +76,6 @@ _ANY = Shared(
 _FORMS = ("", "_q", "_fq")
 _FAMILIES = ("", "_gate", "_in", "_in_split", "_flat", "_flat_split")
 _PLAIN = tuple(f"{family}{form}" for family in ("attention", "attention_gate") for form in _FORMS)
-
-
-def _one(depth: int) -> Shared:
-    """Queries in halves; the values of each warp, or of each two where they share a tile."""
-    slices = _HEADS * _FLOAT * min(8 * depth, 1024)
-    return Shared(_HEADS * _FLOAT * depth + slices + _HEADS * _FLOAT * depth)
 
 
 def _many(depth: int, entry: str) -> Geometry:
@@ -81,28 +112,6 @@ def _shared_by(blocks: int, shared: Shared, source: str, entry: str) -> Geometry
     return Geometry(_BLOCK, grid, shared, (1, 1, blocks), source, entry, only=entry)
 
 
-def _geometries() -> Iterator[tuple[str, Geometry]]:
-    for depth, entry in product(DEPTHS, _PLAIN):
-        source, shared = f"attention_{depth}.cu", _one(depth)
-        yield f"{entry}_w{depth}", _by_warpgroups(depth, entry)
-        yield f"{entry}_m{depth}", _many(depth, entry)
-        for blocks, _ in _SHARED_BY:
-            yield f"{entry}_d{depth}_x{blocks}", _shared_by(blocks, shared, source, entry)
-        each = Geometry(_BLOCK, _GRID, shared, None, source, entry, only=entry)
-        yield f"{entry}_d{depth}", each
-    for family, form in product(_FAMILIES, _FORMS):
-        source = "attention_flat.cu" if family.startswith("_flat") else "attention.cu"
-        entry = f"attention{family}{form}"
-        yield f"{entry}_x{_PIECES}", _shared_by(_PIECES, _ANY, source, entry)
-        yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source, entry, only=entry)
-    gathered = Geometry(_BLOCK, (Extent("rows", 16),), source="gather.cu")
-    yield from ((f"gather{form}", gathered) for form in _FORMS)
-
-
-GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(_geometries())
-"""Patterns of entry names, the first that matches deciding."""
-
-
 def _heads(sizes: Mapping[str, int]) -> int:
     """Rows' heads of a group: blocks, where none are shared."""
     return sizes["rows"] * sizes["groups"]
@@ -128,15 +137,82 @@ def _each_suits(depth: int) -> Suits:
     return lambda sizes, cache: _matrix_units(depth, sizes, cache)
 
 
+def _one(depth: int, entry: str) -> Iterator[tuple[str, Geometry, Suits]]:
+    """The kernels for rows one by one: suffixes, and what they suit."""
+    for blocks, most in _SHARED_BY:
+        made = _ringed(depth, entry, _FEW[depth], blocks)
+        room = _ROOMY.get((depth, blocks))
+        if room is not None:
+            made = replace(made, roomy=_ringed(depth, entry, room, blocks))
+        yield f"_d{depth}_x{blocks}", made, _one_suits(depth, most)
+    yield f"_d{depth}", _ringed(depth, entry, _EACH[depth]), _each_suits(depth)
+
+
+def _ringed(depth: int, entry: str, ring: _Ring, blocks: int | None = None) -> Geometry:
+    return Geometry(
+        threads(32 * ring.warps),
+        _GRID if blocks is None else (*_GRID, Extent(times=blocks)),
+        ring.shared(depth),
+        None if blocks is None else (1, 1, blocks),
+        f"attention_{depth}.cu",
+        entry,
+        only=entry,
+        defines=ring.defines,
+    )
+
+
+def _geometries() -> Iterator[tuple[str, Geometry]]:
+    for depth, entry in product(DEPTHS, _PLAIN):
+        yield f"{entry}_w{depth}", _by_warpgroups(depth, entry)
+        yield f"{entry}_m{depth}", _many(depth, entry)
+        yield from ((entry + suffix, made) for suffix, made, _ in _one(depth, entry))
+    for family, form in product(_FAMILIES, _FORMS):
+        source = "attention_flat.cu" if family.startswith("_flat") else "attention.cu"
+        entry = f"attention{family}{form}"
+        yield f"{entry}_x{_PIECES}", _shared_by(_PIECES, _ANY, source, entry)
+        yield entry, Geometry(_BLOCK, _GRID, _ANY, None, source, entry, only=entry)
+    gathered = Geometry(_BLOCK, (Extent("rows", 16),), source="gather.cu")
+    yield from ((f"gather{form}", gathered) for form in _FORMS)
+
+
+GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(_geometries())
+"""Patterns of entry names, the first that matches deciding."""
+
+
 def _variants() -> Iterator[Variant]:
     for entry, depth in product(_PLAIN, DEPTHS):
         for many in ("_w", "_m"):
             yield Variant(entry, f"{many}{depth}", _many_suit(depth))
-        for blocks, most in _SHARED_BY:
-            yield Variant(entry, f"_d{depth}_x{blocks}", _one_suits(depth, most))
-        yield Variant(entry, f"_d{depth}", _each_suits(depth))
+        for suffix, _, suits in _one(depth, entry):
+            yield Variant(entry, suffix, suits)
     yield Variant("attention*", f"_x{_PIECES}", lambda sizes, _: _heads(sizes) < _FULL)
 
 
 VARIANTS: tuple[Variant, ...] = tuple(_variants())
 """Kernels to take in place of others where they suit, the first that does."""
+
+
+_TURNED = frozenset({"y0", "q", "k"})
+"""What rotations leave and attention reads: queries, and the keys of their table."""
+
+
+def _whole_heads(suits: Suits) -> Suits:
+    """Whether each row is a sequence's: keys of no other are made in the same launch."""
+
+    def alone(sizes: Mapping[str, int], cache: CacheType) -> bool:
+        one = sizes["rows"] == 1 or sizes["stride"] == 1
+        return one and sizes["head_dim"] == sizes["dk"] and suits(sizes, cache)
+
+    return alone
+
+
+def _joinings() -> Iterator[Joining]:
+    for normed, form, depth in product(("", "_n"), _FORMS, DEPTHS):
+        first, second = f"rope_parts{normed}_rows", f"attention{form}"
+        entry = f"attention_turned{normed}{form}"
+        for suffix, made, suits in _one(depth, entry):
+            yield Joining(first, second, entry + suffix, _TURNED, made, _whole_heads(suits))
+
+
+JOININGS: tuple[Joining, ...] = tuple(_joinings())
+"""Kernels that rotate a row's queries and its key before they attend, the first that suits."""

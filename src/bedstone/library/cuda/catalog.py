@@ -20,6 +20,8 @@ from bedstone.library.kernel import (
     CacheType,
     Extent,
     Geometry,
+    Join,
+    Joining,
     Kernel,
     KernelSet,
     Param,
@@ -30,6 +32,7 @@ from bedstone.spec.manifest import BytesParam, StateParam
 
 _FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
+_JOININGS: tuple[Joining, ...] = attend.JOININGS
 _VARIANTS: tuple[Variant, ...] = tuple(row for family in _FAMILIES for row in family.VARIANTS)
 
 
@@ -38,7 +41,8 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = 
     """The kernels of every CUDA hardware set, for paged tables of that type.
 
     A device without `clusters` runs what is made for one block by block: sources see to that. What
-    reads matrices by boxes multiplies them by `warpgroups`: others do without.
+    reads matrices by boxes multiplies them by `warpgroups`: others do without. Where there are
+    those, there is room too.
     """
     found: dict[str, Kernel] = {}
     touching: set[str] = set()
@@ -48,14 +52,43 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = 
         for name in (kernel.entry, *others):
             geometry = _geometry(name)
             if geometry is not None and (warpgroups or not geometry.boxes):
-                fit = geometry if clusters else replace(geometry, cluster=None)
+                fit = _fit(geometry, clusters=clusters, roomy=warpgroups)
                 found[name] = made = _launched(replace(kernel, entry=name), fit)
                 touching |= {made.module} if geometry.rounds or _touches(made) else set()
         variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
     if cache != "f32":
         found = {n: _for_tables(k, cache) if k.module in touching else k for n, k in found.items()}
     rows = {entry: rows for entry, rows in variants.items() if rows}
-    return KernelSet(f"cuda {cache}", MappingProxyType(found), cache, BF16, MappingProxyType(rows))
+    joins = _joins(cache, clusters=clusters, roomy=warpgroups)
+    return KernelSet(
+        f"cuda {cache}", MappingProxyType(found), cache, BF16, MappingProxyType(rows), joins
+    )
+
+
+def _fit(geometry: Geometry, *, clusters: bool, roomy: bool) -> Geometry:
+    """A geometry as a device takes it."""
+    made = geometry.roomy if roomy and geometry.roomy is not None else geometry
+    return made if clusters else replace(made, cluster=None)
+
+
+def _joins(cache: CacheType, *, clusters: bool, roomy: bool) -> Mapping[str, Join]:
+    """The kernels for two launches: all are for tables of bfloat16."""
+    if cache == "f32":
+        return MappingProxyType({})
+    plain = {kernel.entry: kernel for kernel in every_kernel(BF16)}
+    made: dict[str, Join] = {}
+    for each in _JOININGS:
+        geometry = _fit(each.geometry, clusters=clusters, roomy=roomy)
+        both = _both(each, plain[each.first], plain[each.second])
+        kernel = _for_tables(_launched(both, geometry), cache)
+        made[each.entry] = Join(each.first, each.second, kernel, each.suits)
+    return MappingProxyType(made)
+
+
+def _both(joining: Joining, first: Kernel, second: Kernel) -> Kernel:
+    """A kernel with the parameters of two, the first one's first."""
+    params = {p.name: p for p in (*first.params, *second.params) if p.name not in joining.handed}
+    return replace(second, entry=joining.entry, params=tuple(params.values()))
 
 
 def _variants(entry: str) -> Iterator[Variant]:
@@ -69,13 +102,11 @@ def _geometry(name: str) -> Geometry | None:
 def _launched(kernel: Kernel, geometry: Geometry) -> Kernel:
     """A kernel of the catalog as a GPU launches it."""
     stem = PurePath(geometry.source or kernel.source).stem
-    form = kernel.module.removeprefix(PurePath(kernel.source).stem.replace("_", "-"))
-    alone = f"-{geometry.only.replace('_', '-')}" if geometry.only else ""
     x, y, z = (*geometry.grid, Extent(), Extent(), Extent())[:3]
     return replace(
         kernel,
         entry=geometry.function or kernel.entry,
-        module=stem.replace("_", "-") + form + alone,
+        module=_module(stem, kernel, geometry),
         source=f"{stem}.cu",
         defines=_defines(kernel, geometry),
         grid=(x, y, z),
@@ -88,9 +119,16 @@ def _launched(kernel: Kernel, geometry: Geometry) -> Kernel:
     )
 
 
+def _module(stem: str, kernel: Kernel, geometry: Geometry) -> str:
+    form = kernel.module.removeprefix(PurePath(kernel.source).stem.replace("_", "-"))
+    alone = f"-{geometry.only.replace('_', '-')}" if geometry.only else ""
+    told = "".join(f"-{name[0].lower()}{value}" for name, value in geometry.defines)
+    return stem.replace("_", "-") + form + alone + told
+
+
 def _defines(kernel: Kernel, geometry: Geometry) -> Mapping[str, str]:
     only = {"BS_ONLY": geometry.only} if geometry.only else {}
-    return MappingProxyType({**kernel.defines, **only})
+    return MappingProxyType({**kernel.defines, **only, **dict(geometry.defines)})
 
 
 def _maps(geometry: Geometry) -> tuple[Param, ...]:

@@ -62,6 +62,12 @@ static __device__ __forceinline__ void begin(F f) {
 #define BS_ID_attention_flat_split 16
 #define BS_ID_attention_flat_split_q 17
 #define BS_ID_attention_flat_split_fq 18
+#define BS_ID_attention_turned 19
+#define BS_ID_attention_turned_q 20
+#define BS_ID_attention_turned_fq 21
+#define BS_ID_attention_turned_n 22
+#define BS_ID_attention_turned_n_q 23
+#define BS_ID_attention_turned_n_fq 24
 
 #define SCORED(a)      \
     a.scale = scale;   \

@@ -57,39 +57,3 @@ static __device__ __forceinline__ void merge_cluster(const Attention<K> &a, floa
     }
     cluster_sync();
 }
-
-// What the blocks of a cluster hand each other: of each the states, and its values of the elements that a
-// block finishes, which are every `blocks`th run of 32 of them.
-struct Inbox {
-    State states[MOST_BLOCKS];
-    float *values; // [blocks][HEADS * dv / blocks]
-
-    static __device__ __forceinline__ int owner(int i, int blocks) { return i / 32 % blocks; }
-    static __device__ __forceinline__ int place(int i, int blocks) { return i / (32 * blocks) * 32 + i % 32; }
-
-    __device__ __forceinline__ void give(int i, float value, int pitch, int blocks) {
-        *of_block(values + cluster_rank() * pitch + place(i, blocks), owner(i, blocks)) = value;
-    }
-    // By the first threads of the block, for each head in every block.
-    __device__ __forceinline__ void give_states(const State &state, int blocks) {
-        for (int i = threadIdx.x; i < blocks * HEADS; i += ATTEND_THREADS) {
-            State *there = of_block(states + cluster_rank(), i / HEADS);
-            there->top[i % HEADS] = state.top[i % HEADS];
-            there->sum[i % HEADS] = state.sum[i % HEADS];
-        }
-    }
-};
-
-// All pieces have come: each block finishes its elements.
-template <class K>
-static __device__ __forceinline__ void merge_inbox(const Attention<K> &a, const Inbox &inbox, int pitch, const Heads &heads) {
-    int blocks = cluster_size(), rank = cluster_rank();
-    for (int own = threadIdx.x; own < pitch; own += ATTEND_THREADS) {
-        int i = (own / 32 * blocks + rank) * 32 + own % 32, h = i / a.dv;
-        if (h >= heads.count) continue;
-        Merged merged = {-BS_INFINITY, 0.0f, 0.0f};
-        for (int piece = 0; piece < blocks; piece++)
-            merged.add(inbox.states[piece].top[h], inbox.states[piece].sum[h], inbox.values[piece * pitch + own]);
-        finish_value(a, heads, i, merged);
-    }
-}

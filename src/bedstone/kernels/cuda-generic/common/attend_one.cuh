@@ -1,28 +1,35 @@
-// Attention of one row over bfloat16 keys and values on the matrix units.
+// Attention of one row over bfloat16 keys and values on the matrix units: what a warp does.
 //
 // Up to eight heads share each row of keys. A query is the sum of two bfloat16, one in rows 0 to 7 of
-// the matrix units' operand and the other in rows 8 to 15, which eight heads would leave empty; so are
-// the weights of the values. Both keep 16 bits that way, and keys and values are read straight into
-// registers as the units want them: the order of a product's depth is free.
+// the matrix units' operand and the other in rows 8 to 15, which eight heads would leave empty; a weight
+// of the values is two as well, multiplied one after the other. Both keep 16 bits that way.
 //
-// Positions go by in tiles of 16, a warp each: tile i belongs to block i % blocks of the cluster. Where
-// values are wider than 128 several warps take a tile, each a part of its values.
+// Positions go by in tiles of 16. A warp has tiles of its own and a ring of shared memory that it fills
+// STAGES tiles ahead: it waits for nobody before its sums are whole. Maxima are in units of log2.
 #pragma once
-#include "attend_merge.cuh"
+#include "attend_tile.cuh"
 #include "mma.cuh"
 
 #define LOG2_E 1.44269504f
 
-template <int D>
-struct OneShape {
-    static constexpr int VALUES = D < 128 ? D : 128;  // of a warp
-    static constexpr int PARTS = D / VALUES, STREAMS = ATTEND_WARPS / PARTS;
-    static constexpr int DEPTHS = D / 16, QUADS = D / 32, OCTETS = VALUES / 64;
-};
+// Makes the compiler have x by now, and not find it again later.
+template <class T>
+static __device__ __forceinline__ void settle(T &x) {
+    static_assert(sizeof(T) == 4, "a word");
+    asm volatile("" : "+r"(*(u32 *)&x));
+}
 
-struct Streams {
-    float top[ATTEND_WARPS][HEADS], sum[ATTEND_WARPS][HEADS];
-};
+// 2 to the x; what is too small for a float of full precision is 0.
+static __device__ __forceinline__ float exp2_flush(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// What sums relative to `own` count where the top is `top`.
+static __device__ __forceinline__ float shrunk_2(float own, float top) {
+    return own == top ? 1.0f : exp2_flush(own - top);
+}
 
 // x as a bfloat16, and what is left of it.
 static __device__ __forceinline__ void halve(float x, float y, u32 &high, u32 &low) {
@@ -30,255 +37,252 @@ static __device__ __forceinline__ void halve(float x, float y, u32 &high, u32 &l
     low = pack_bf16(x - __uint_as_float(high << 16), y - __uint_as_float(high & 0xffff0000u));
 }
 
-// Thread (g, t) of depth step s has values 32 (s / 2) + 8t + 4 (s % 2) and three more of head g.
+// Queries as they are given: thread (g, t) has of head g values 8 i + 2t and the next. Who has none has those
+// of the first.
 template <int D>
-static __device__ __forceinline__ void halve_queries(const Attention<bf16> &a, const Heads &heads, uint4 *queries) {
-    for (int i = threadIdx.x; i < OneShape<D>::DEPTHS * 32; i += ATTEND_THREADS) {
-        int step = i / 32, g = i % 32 / 4, t = i % 4;
-        Pack<4> q = {};
-        if (g < heads.count) {
-            i64 at = ((i64)heads.row * a.heads + heads.first + g) * D;
-            q = load<4>(a.q + at + step / 2 * 32 + t * 8 + step % 2 * 4);
-        }
-        u32 high[2], low[2];
-        halve(q.at[0], q.at[1], high[0], low[0]);
-        halve(q.at[2], q.at[3], high[1], low[1]);
-        queries[i] = make_uint4(high[0], low[0], high[1], low[1]);
-    }
-}
+struct Floats {
+    float2 at[D / 8];
 
-// Rows of a tile's positions, one in each thread of half a warp; positions nobody sees stand for the
-// nearest that is seen, so that their values are numbers where the others are.
-static __device__ __forceinline__ int row_in_tile(const Lines<bf16> &lines, Span span, int tile) {
-    int t = min(max(tile * 16 + (int)threadIdx.x % 16, span.first), span.last);
-    return (int)lines.row(t);
-}
-
-template <int D>
-struct Keys {
-    uint4 at[2][OneShape<D>::QUADS];
-
-    // Positions g and g + 8 of a tile.
-    __device__ __forceinline__ void read(const Lines<bf16> &lines, int group, int own_row) {
-        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    // Of `count` heads, one every `pitch` floats.
+    __device__ __forceinline__ void read(const float *q, int pitch, int count) {
+        int g = threadIdx.x % 32 / 4;
+        q += (g < count ? g : 0) * pitch + 2 * (threadIdx.x % 4);
 #pragma unroll
-        for (int n = 0; n < 2; n++) {
-            i64 row = __shfl_sync(BS_FULL, own_row, g + 8 * n);
-            const uint4 *key = (const uint4 *)(lines.x + row * lines.pitch + group * lines.unit) + t;
-#pragma unroll
-            for (int i = 0; i < OneShape<D>::QUADS; i++) at[n][i] = key[4 * i];
-        }
-    }
-
-    // Of each head g: products with positions 2t and 2t + 1 of each half of the tile.
-    __device__ __forceinline__ void multiply(const uint4 *queries, float (&score)[4]) const {
-        float sum[2][4] = {};
-#pragma unroll
-        for (int s = 0; s < OneShape<D>::DEPTHS; s++) {
-            uint4 q = queries[s * 32 + threadIdx.x % 32];
-            const u32 words[4] = {q.x, q.y, q.z, q.w};
-#pragma unroll
-            for (int n = 0; n < 2; n++) {
-                uint4 k = at[n][s / 2];
-                mma_16x8x16(sum[n], words, s % 2 ? k.z : k.x, s % 2 ? k.w : k.y);
-            }
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) score[i] = sum[i / 2][i % 2] + sum[i / 2][2 + i % 2];
+        for (int i = 0; i < D / 8; i++) at[i] = *(const float2 *)(q + 8 * i);
     }
 };
 
+// Thread (g, t) has of head g, at depth step s, values 16 s + 2t, the next, and those 8 behind them.
 template <int D>
-struct Values {
-    uint4 at[4][OneShape<D>::OCTETS];
+struct Queries {
+    u32 at[D / 16][4];
 
-    // Positions 2t, 2t + 1, 2t + 8, 2t + 9; of each 64 values the eight from 8g on.
-    __device__ __forceinline__ void read(const Lines<bf16> &lines, int group, int first, int own_row) {
-        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    __device__ __forceinline__ void set(const Floats<D> &q, int count) {
+        bool own = threadIdx.x % 32 / 4 < count;
 #pragma unroll
-        for (int n = 0; n < 4; n++) {
-            i64 row = __shfl_sync(BS_FULL, own_row, 2 * t + n / 2 * 8 + n % 2);
-            const uint4 *value = (const uint4 *)(lines.x + row * lines.pitch + group * lines.unit + first) + g;
-#pragma unroll
-            for (int i = 0; i < OneShape<D>::OCTETS; i++) at[n][i] = value[8 * i];
+        for (int i = 0; i < D / 8; i++) {
+            u32 &high = at[i / 2][i % 2 * 2], &low = at[i / 2][i % 2 * 2 + 1];
+            halve(own ? q.at[i].x : 0.0f, own ? q.at[i].y : 0.0f, high, low);
         }
     }
 
-    __device__ __forceinline__ u32 word(int n, int octet, int i) const {
-        const uint4 &v = at[n][octet];
-        return i == 0 ? v.x : i == 1 ? v.y : i == 2 ? v.z : v.w;
+    // Of head g: products with positions 2t, 2t + 1, 2t + 8 and 2t + 9 of a tile.
+    __device__ __forceinline__ void multiply(const Blocks<D> &keys, float (&score)[4]) const {
+        float sums[2][2][4] = {};
+#pragma unroll
+        for (int s = 0; s < D / 16; s++) {
+            u32 k[4];
+            keys.read(s, k);
+            mma_16x8x16(sums[s % 2][0], at[s], k[0], k[1]);
+            mma_16x8x16(sums[s % 2][1], at[s], k[2], k[3]);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const float(&even)[4] = sums[0][i / 2], (&odd)[4] = sums[1][i / 2];
+            score[i] = (even[i % 2] + odd[i % 2]) + (even[2 + i % 2] + odd[2 + i % 2]);
+        }
     }
 };
 
-// What a warp has of each head g: values 64 o + 8 n + j in sums [8 o + j][..], columns n.
+// How products become scores in units of log2.
+struct Scoring {
+    float by, most, curve;  // most: of a cap, or 0
+
+    __device__ __forceinline__ explicit Scoring(const Attention<bf16> &a) {
+        by = a.scale * LOG2_E;
+        most = a.softcap > 0.0f ? a.softcap * LOG2_E : 0.0f;
+        // tanh x is 1 - 2 / (1 + e^2x)
+        curve = a.softcap > 0.0f ? __fdividef(2.0f * a.scale, a.softcap) * LOG2_E : 0.0f;
+        settle(curve);
+    }
+    __device__ __forceinline__ void apply(float (&score)[4]) const {
+        if (most == 0.0f) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) score[i] *= by;
+        } else {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                score[i] = most - __fdividef(2.0f * most, 1.0f + exp2_flush(score[i] * curve));
+        }
+    }
+};
+
+// The weights of a tile's positions for head g, each the sum of two bfloat16.
+struct Weights {
+    u32 high[2], low[2];
+};
+
+#define SLICE (D + 4)  // floats from a head's values to the next, in different banks
+
+// What a warp has of heads 2t and 2t + 1: values 16 m + g and 16 m + g + 8 in sums [m][..]; of head g the
+// maximum, and a quarter of the sum.
 template <int D>
 struct Running {
-    float acc[8 * OneShape<D>::OCTETS][4];
-    float top, sum;
+    float acc[D / 16][4] = {};
+    float top = -BS_INFINITY, sum = 0.0f;
 
-    __device__ __forceinline__ void weigh(const Attention<bf16> &a, Span span, int tile, float (&score)[4],
-                                          u32 (&weights)[4]) {
+    // `seen`: which of a thread's positions count.
+    __device__ __forceinline__ Weights weigh(const bool (&seen)[4], float (&score)[4]) {
         float highest = top, weight[4];
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            score[i] = span.has(position(tile, i)) ? a.capped(score[i]) : -BS_INFINITY;
+            score[i] = seen[i] ? score[i] : -BS_INFINITY;
             highest = fmaxf(highest, score[i]);
         }
         highest = fmaxf(highest, __shfl_xor_sync(BS_FULL, highest, 1));
         highest = fmaxf(highest, __shfl_xor_sync(BS_FULL, highest, 2));
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            weight[i] = span.has(position(tile, i)) ? exp2_fast((score[i] - highest) * LOG2_E) : 0.0f;
-        shrink(highest);
+        for (int i = 0; i < 4; i++) weight[i] = seen[i] ? exp2_flush(score[i] - highest) : 0.0f;
+        if (__any_sync(BS_FULL, top != highest)) {
+            float by = shrunk_2(top, highest);
+            top = highest;
+            sum *= by;
+            scale(by);
+        }
         sum += (weight[0] + weight[1]) + (weight[2] + weight[3]);
-        halve(weight[0], weight[1], weights[0], weights[1]);
-        halve(weight[2], weight[3], weights[2], weights[3]);
+        Weights halves;
+#pragma unroll
+        for (int i = 0; i < 2; i++) halve(weight[2 * i], weight[2 * i + 1], halves.high[i], halves.low[i]);
+        return halves;
     }
 
-    static __device__ __forceinline__ int position(int tile, int i) {
-        return tile * 16 + 2 * (threadIdx.x % 4) + i / 2 * 8 + i % 2;
+    // Values by what the threads of head g say for it.
+    __device__ __forceinline__ void scale(float by) {
+        float even = __shfl_sync(BS_FULL, by, threadIdx.x % 4 * 8);
+        float odd = __shfl_sync(BS_FULL, by, threadIdx.x % 4 * 8 + 4);
+#pragma unroll
+        for (int m = 0; m < D / 16; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) acc[m][i] *= i % 2 ? odd : even;
     }
 
-    __device__ __forceinline__ void shrink(float highest) {
-        float by = top == highest ? 1.0f : exp2_fast((top - highest) * LOG2_E);
-        top = highest;
-        sum *= by;
-        // both halves of a weight belong to head g
+    __device__ __forceinline__ void add(const Weights &weights, const Blocks<D> &values) {
 #pragma unroll
-        for (int n = 0; n < 8 * OneShape<D>::OCTETS; n++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) acc[n][i] *= by;
-    }
-
-    __device__ __forceinline__ void add(const u32 (&weights)[4], const Values<D> &v) {
-#pragma unroll
-        for (int o = 0; o < OneShape<D>::OCTETS; o++)
-#pragma unroll
-            for (int j = 0; j < 8; j++) {
-                u32 pick = j % 2 ? 0x7632 : 0x5410;
-                u32 b0 = __byte_perm(v.word(0, o, j / 2), v.word(1, o, j / 2), pick);
-                u32 b1 = __byte_perm(v.word(2, o, j / 2), v.word(3, o, j / 2), pick);
-                mma_16x8x16(acc[8 * o + j], weights, b0, b1);
-            }
-    }
-
-    // The warp's values, relative to `highest`, as [HEADS][D] from `first` on.
-    __device__ __forceinline__ void lay(float *slice, float highest, int first) const {
-        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        float by = shrunk(top, highest);
-        float *values = slice + g * D + first + 16 * t;
-#pragma unroll
-        for (int o = 0; o < OneShape<D>::OCTETS; o++)
-#pragma unroll
-            for (int i = 0; i < 16; i++) {
-                const float(&own)[4] = acc[8 * o + i % 8];
-                values[64 * o + i] = (own[i / 8] + own[2 + i / 8]) * by;
-            }
-    }
-};
-
-// A stream's tiles of positions from `tile` on: the keys and the values of one are on their way while
-// those before them are multiplied, and the rows of the next are looked up.
-template <int D>
-struct Stream {
-    const Attention<bf16> &a;
-    const Heads &heads;
-    int tile, step, first, row, next_row;
-    Keys<D> keys;
-    Values<D> values;
-
-    __device__ __forceinline__ bool has(int which) const { return which * 16 <= heads.span.last; }
-
-    __device__ __forceinline__ void start() {
-        if (!has(tile)) return;
-        row = row_in_tile(a.k, heads.span, tile);
-        keys.read(a.k, heads.group, row);
-        values.read(a.v, heads.group, first, row);
-        next_row = row_in_tile(a.k, heads.span, tile + step);
-    }
-
-    __device__ __forceinline__ void run(const uint4 *queries, Running<D> &own) {
-        for (; has(tile); tile += step) {
-            bool more = has(tile + step);
-            float score[4];
-            u32 weights[4];
-            keys.multiply(queries, score);
-            row = next_row;
-            if (more) {
-                keys.read(a.k, heads.group, row);
-                next_row = row_in_tile(a.k, heads.span, tile + 2 * step);
-            }
-            own.weigh(a, heads.span, tile, score, weights);
-            own.add(weights, values);
-            if (more) values.read(a.v, heads.group, first, row);
+        for (int m = 0; m < D / 16; m++) {
+            u32 v[4];
+            values.read_turned(m, v);
+            mma_16x8x16(acc[m], v, weights.high[0], weights.high[1]);
+            mma_16x8x16(acc[m], v, weights.low[0], weights.low[1]);
         }
     }
+
+    // The warp's values, relative to `highest` of head g, as [HEADS][SLICE].
+    __device__ __forceinline__ void lay(float *slice, float highest) {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        scale(shrunk_2(top, highest));
+        float *values = slice + 2 * t * SLICE + g;
+#pragma unroll
+        for (int m = 0; m < D / 16; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) values[i % 2 * SLICE + 16 * m + i / 2 * 8] = acc[m][i];
+    }
+
+    // Of head g: a quarter's sums put together.
+    __device__ __forceinline__ float whole_sum() const {
+        float whole = sum + __shfl_xor_sync(BS_FULL, sum, 1);
+        return whole + __shfl_xor_sync(BS_FULL, whole, 2);
+    }
 };
 
-// The streams of a block put together, relative to the highest of their tops, and given to the cluster.
-template <int D>
-static __device__ __forceinline__ void fold_streams(const Heads &heads, const Running<D> &own, int first,
-                                                    Streams &streams, float *slices, Inbox &inbox, int pitch,
-                                                    State &state) {
-    typedef OneShape<D> Shape;
-    int stream = threadIdx.x / 32 / Shape::PARTS, g = threadIdx.x % 32 / 4;
-    float sum = own.sum + __shfl_xor_sync(BS_FULL, own.sum, 1);
-    sum += __shfl_xor_sync(BS_FULL, sum, 2);
-    streams.top[stream][g] = own.top;
-    streams.sum[stream][g] = sum;
-    __syncthreads();
-    float highest = -BS_INFINITY;
-#pragma unroll
-    for (int i = 0; i < Shape::STREAMS; i++) highest = fmaxf(highest, streams.top[i][g]);
-    own.lay(slices + stream * HEADS * D, highest, first);
-    if (threadIdx.x % 4 == 0 && threadIdx.x < 32) {
-        float total = 0.0f;
-        for (int i = 0; i < Shape::STREAMS; i++)
-            total = fmaf(streams.sum[i][g], shrunk(streams.top[i][g], highest), total);
-        state.top[g] = highest;
-        state.sum[g] = total;
-    }
-    __syncthreads();
-    cluster_wait();
-    int blocks = cluster_size();
-    for (int i = threadIdx.x; i < heads.count * D; i += ATTEND_THREADS) {
-        float total = 0.0f;
-#pragma unroll
-        for (int s = 0; s < Shape::STREAMS; s++) total += slices[s * HEADS * D + i];
-        inbox.give(i, total, pitch, blocks);
-    }
-    inbox.give_states(state, blocks);
-}
+// Where a position lies: the page, and the place in it.
+struct Spot {
+    int page, rest;
+};
 
-template <int D>
-static __device__ __forceinline__ void attend_one_lot(const Attention<bf16> &a, const Heads &heads) {
-    typedef OneShape<D> Shape;
-    extern __shared__ float4 memory[];
-    __shared__ Streams streams;
-    __shared__ State state;
-    __shared__ Inbox inbox;
-    // every block is here, and done with what others gave it before
-    cluster_arrive();
-    uint4 *queries = (uint4 *)memory;
-    float *slices = (float *)(queries + Shape::DEPTHS * 32);
-    if (threadIdx.x == 0) inbox.values = slices + Shape::STREAMS * HEADS * D;
-    int pitch = (HEADS * D / 32 + cluster_size() - 1) / cluster_size() * 32;
-    int warp = threadIdx.x / 32, stream = warp / Shape::PARTS, first = warp % Shape::PARTS * Shape::VALUES;
-    int step = cluster_size() * Shape::STREAMS, tile = heads.span.first / 16;
-    tile += (stream * cluster_size() + cluster_rank() - tile % step + step) % step;
-    Running<D> own = {};
-    own.top = -BS_INFINITY;
-    Stream<D> tiles = {a, heads, tile, step, first};
-    tiles.start();
-    halve_queries<D>(a, heads, queries);
-    __syncthreads();
-    tiles.run(queries, own);
-    fold_streams<D>(heads, own, first, streams, slices, inbox, pitch, state);
-    cluster_sync();
-    merge_inbox(a, inbox, pitch, heads);
-}
+// Pages are mostly a power of two long; else positions are below 2^24.
+struct Pages {
+    const int *of;
+    int page, shift;  // shift -1: no power of two
+    float inverse;
 
+    __device__ __forceinline__ Pages(const int *of, int page)
+        : of(of),
+          page(page),
+          shift((page & (page - 1)) == 0 ? 31 - __clz(page) : -1),
+          inverse(__frcp_rn((float)page)) {
+        settle(shift);
+        settle(inverse);
+    }
+    __device__ __forceinline__ Spot find(int t) const {
+        if (shift >= 0) return Spot{t >> shift, t & (page - 1)};
+        int index = (int)((float)t * inverse), rest = t - index * page;
+        int off = (rest >= page) - (rest < 0);
+        return Spot{index + off, rest - off * page};
+    }
+};
+
+// A warp's tiles, `step` apart. Half a warp knows where the rows of one lie and the other half those of the
+// next; pages are looked up two tiles before they are asked for.
 template <int D>
-static __device__ __forceinline__ void attend_one(const Attention<bf16> &a) {
-    each_lot(a, [&](const Heads &heads) { attend_one_lot<D>(a, heads); });
-}
+struct Stream {
+    Pages pages;
+    const u8 *keys, *values;  // this thread's piece of row 0
+    int pitch;                // bytes from row to row
+    int step, last = -1;
+    u32 ring;
+    int page, rest, row, next_page, next_rest, odd = 0;
+
+    static constexpr u32 STAGE = 2 * TILE_BYTES<D>;
+
+    __device__ __forceinline__ Stream(const Attention<bf16> &a, int group, int step, u32 ring)
+        : pages(a.k.pages, a.k.page), step(step), ring(ring) {
+        int at = group * D + threadIdx.x % (D / 8) * 8;
+        keys = (const u8 *)(a.k.x + at);
+        values = (const u8 *)(a.v.x + at);
+        pitch = 2 * a.groups * D;
+    }
+
+    // This thread's position of the tile from `tile` on. Positions nobody sees stand for the nearest that is
+    // seen, so that their values are numbers where the others are.
+    __device__ __forceinline__ int position(Span span, int tile) const {
+        int lane = threadIdx.x % 32;
+        return min(max((tile + lane / TILE * step) * TILE + lane % TILE, span.first), span.last);
+    }
+
+    __device__ __forceinline__ void find(Span span, int tile, int &page, int &rest) const {
+        Spot spot = pages.find(position(span, tile));
+        page = pages.of[spot.page];
+        rest = spot.rest;
+    }
+
+    // Looks up where the first tiles from `tile` on lie.
+    __device__ __forceinline__ void look(Span span, int tile) {
+        last = span.last < 0 ? -1 : span.last / TILE;
+        if (tile > last) return;
+        find(span, tile, page, rest);
+        find(span, tile + 2 * step, next_page, next_rest);
+    }
+
+    // Sends for STAGES of them.
+    __device__ __forceinline__ void fill(Span span, int tile) {
+        if (tile > last) return;
+        row = page * pages.page + rest;
+#pragma unroll 1
+        for (int i = 0; i < STAGES; i++) send(span, tile + i * step, ring + i * STAGE);
+    }
+
+    __device__ __forceinline__ void send(Span span, int tile, u32 to) {
+        if (tile <= last) copy_tiles<D>(keys, values, pitch, row, odd * TILE, to);
+        copies_end();
+        if (odd) {
+            row = next_page * pages.page + next_rest;
+            find(span, tile + 3 * step, next_page, next_rest);
+        }
+        odd ^= 1;
+    }
+
+    // `show` is given each tile, in order, and where its keys lie; its values lie behind them.
+    template <class F>
+    __device__ __forceinline__ void run(Span span, int tile, F show) {
+#pragma unroll 1
+        for (u32 stage = 0; tile <= last; tile += step, stage = stage + 1 == STAGES ? 0 : stage + 1) {
+            u32 here = ring + stage * STAGE;
+            copies_wait<STAGES - 1>();
+            __syncwarp();
+            show(tile, here);
+            __syncwarp();
+            send(span, tile + STAGES * step, here);
+        }
+        copies_wait<0>();
+    }
+};

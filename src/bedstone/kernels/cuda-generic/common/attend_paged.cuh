@@ -1,7 +1,11 @@
-// attention, attention_gate: over a sequence's paged rows, as the source's ATTEND(a, rows) does.
+// attention, attention_gate: over a sequence's paged rows, as the source's ATTEND(a, rows) does once the launch
+// ahead has ended, or RUN(a, rows) by itself.
 #pragma once
 #include "attend_entry.cuh"
 
+#ifndef RUN
+#define RUN(a, rows) begin([&] { ATTEND(a, rows); })
+#endif
 #ifndef BS_BESIDE
 #define BS_BESIDE  // parameters that a source adds
 #endif
@@ -12,7 +16,7 @@
      SCORES BS_BESIDE) {                                                                        \
         auto a = paged(q, k, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv);    \
         SCORED(a);                                                                              \
-        begin([&] { ATTEND(a, rows); });                                                        \
+        RUN(a, rows);                                                                           \
     }
 
 #define GATED(suffix, outs, ...)                                                                       \
@@ -23,7 +27,7 @@
         SCORED(a);                                                                                     \
         a.gate = gate;                                                                                 \
         a.from_gate = WINDOW_OF(gate);                                                                 \
-        begin([&] { ATTEND(a, rows); });                                                               \
+        RUN(a, rows);                                                                                  \
     }
 
 #if BS_WANTED(BS_ID_attention)

@@ -2,6 +2,7 @@
 // outputs. DEPTH is the width of keys and values; a warp has 16 rows, a thread two of them.
 #pragma once
 #include "attention.cuh"
+#include "copies.cuh"
 #include "mma.cuh"
 
 #define ROWS 128  // of a block
@@ -9,15 +10,6 @@
 #define TILE (DEPTH > 128 ? 32 : 64)  // positions, fewer where a row's values fill the registers
 #endif
 #define LOG2_E 1.44269504f
-
-static __device__ __forceinline__ void copy_16(u32 to, const void *from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-}
-static __device__ __forceinline__ void copies_end() { asm volatile("cp.async.commit_group;"); }
-template <int LEFT>
-static __device__ __forceinline__ void copies_wait() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
-}
 
 // The two rows of a warp that a thread has values of: g and g + 8.
 struct RowPair {

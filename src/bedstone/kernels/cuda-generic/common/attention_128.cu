@@ -1,8 +1,10 @@
-// attention, attention_gate of one row, keys and values being 128 bfloat16. A block is a row's heads of one
-// group; the blocks of a cluster share their positions.
+// attention, attention_gate, attention_turned of one row, keys and values being 128 bfloat16. A block is a
+// row's heads of one group; the blocks of a cluster share their positions.
 #undef BS_CACHE
 #define BS_CACHE bf16
-#include "attend_one.cuh"
+#define DEPTH 128
+#define ATTEND_BOUNDS THREADS, BLOCKS
+#include "attend_turned.cuh"
 
-#define ATTEND(a, rows) attend_one<128>(a)
+#define RUN(a, rows) attend_lots<DEPTH>(a, Given<DEPTH>{})
 #include "attend_paged.cuh"

@@ -1,21 +1,8 @@
 // rope, rope_parts: rotate each head of a row by the row's position, normed first or not. A warp
 // takes a head; the blocks of a row share its heads.
-#include "part.cuh"
+#include "turn.cuh"
 
 #define WARPS 4
-#define PAIR_NEIGHBOURS 1  // kind: values 2i and 2i + 1 turn together, else i and i + rot / 2
-
-// Values [offset, offset + rot) of each head turn.
-struct Turn {
-    const int *position;
-    const float *cos, *sin;  // [positions, rot / 2]
-    int head_dim, rot, kind, offset;
-};
-
-struct Norm {
-    float eps;
-    int plus_one;
-};
 
 // One input of `heads` heads, and where its rows go.
 template <class Y>
@@ -33,63 +20,25 @@ struct Rows {
     __device__ __forceinline__ float *row(i64 r) const { return y + r * width; }
 };
 
-// What the values of a head are multiplied by: 1 where it is not normed.
-struct Scale {
-    const float *w;
-    float by, offset;
-    __device__ __forceinline__ float of(float x, int i) const {
-        return w ? __fmul_rn(__fmul_rn(x, by), __fadd_rn(offset, w[i])) : x;
-    }
-};
-
-// A head's values at(i): summed by fours, as `norm` does where a warp has a unit.
-template <class At>
-static __device__ __forceinline__ Scale scale_of(At at, const float *w, Norm norm, int head_dim) {
-    if (!w) return Scale{w, 1.0f, 0.0f};
-    float sum = 0.0f;
-    for (int i = threadIdx.x % 32 * 4; i < head_dim; i += 128)
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-            if (i + j < head_dim) sum = fmaf(at(i + j), at(i + j), sum);
-    float mean = warp_sum(sum) / (float)head_dim;
-    return Scale{w, 1.0f / sqrtf(mean + norm.eps), norm.plus_one ? 1.0f : 0.0f};
-}
-
-// A head's values at(i) into y; `cos` and `sin` are of the row's position.
 template <class At, class T>
-static __device__ __forceinline__ void turn_head(At at, const float *w, Norm norm, const Turn &turn,
-                                                 const float *cos, const float *sin, T *y) {
-    int lane = threadIdx.x % 32, half = turn.rot / 2, end = turn.offset + turn.rot;
-    Scale scale = scale_of(at, w, norm, turn.head_dim);
-#pragma unroll 2
-    for (int i = lane; i < half; i += 32) {
-        int first = turn.offset + (turn.kind == PAIR_NEIGHBOURS ? 2 * i : i);
-        int second = first + (turn.kind == PAIR_NEIGHBOURS ? 1 : half);
-        float a = scale.of(at(first), first), b = scale.of(at(second), second), c = cos[i], s = sin[i];
-        y[first] = from_f32<T>(__fsub_rn(__fmul_rn(a, c), __fmul_rn(b, s)));
-        y[second] = from_f32<T>(__fadd_rn(__fmul_rn(b, c), __fmul_rn(a, s)));
-    }
-    if (turn.rot == turn.head_dim) return;
-    for (int i = lane; i < turn.head_dim; i += 32)
-        if (i < turn.offset || i >= end) y[i] = from_f32<T>(scale.of(at(i), i));
+static __device__ __forceinline__ void rotate(At at, const float *w, const Turn &turn, Norm norm, i64 angle, T *y) {
+    Head<32, 2, At> head(at, w, turn, norm);
+    head.load(angle);
+    head.give(y, angle);
 }
 
 template <class Y>
-static __device__ __forceinline__ void rotate_head(const Part<Y> &part, const Turn &turn, Norm norm, int head) {
+static __device__ __forceinline__ void rotate_head(const Part<Y> &part, const Turn &turn, Norm norm, int head,
+                                                   i64 angle) {
     i64 row = blockIdx.x;
     auto *y = part.to.row(row);
-    if (!y) return;
-    y += head * turn.head_dim;
-    // a row that has no position is one that nobody reads, but the tables begin at position 0
-    i64 angle = (i64)max(turn.position[row], 0) * (turn.rot / 2);
-    const float *cos = turn.cos + angle, *sin = turn.sin + angle;
+    if (y) y += head * turn.head_dim;
     int first = head * turn.head_dim;
     if (part.window.width % turn.head_dim == 0) {
         const float *x = part.x + part.window.at(row, first);
-        turn_head([x](int i) { return x[i]; }, part.w, norm, turn, cos, sin, y);
+        rotate([x](int i) { return x[i]; }, part.w, turn, norm, angle, y);
     } else {
-        auto at = [&](int i) { return part.x[part.window.at(row, first + i)]; };
-        turn_head(at, part.w, norm, turn, cos, sin, y);
+        rotate([&](int i) { return part.x[part.window.at(row, first + i)]; }, part.w, turn, norm, angle, y);
     }
 }
 
@@ -103,8 +52,9 @@ static __device__ __forceinline__ void rope_one(const Part<Y> &part, const Turn 
     prefetch(part.w, turn.head_dim);
     before_next();
     after_previous();
+    i64 angle = angle_of(turn);
     for (int h = blockIdx.y * WARPS + threadIdx.x / 32; h < part.heads; h += gridDim.y * WARPS)
-        rotate_head(part, turn, norm, h);
+        rotate_head(part, turn, norm, h, angle);
 }
 
 template <class Y>
@@ -114,10 +64,11 @@ static __device__ __forceinline__ void rope_two(const Part<Rows> &part0, const P
     prefetch(part1.w, turn.head_dim);
     before_next();
     after_previous();
+    i64 angle = angle_of(turn);
     int heads = part0.heads + part1.heads;
     for (int h = blockIdx.y * WARPS + threadIdx.x / 32; h < heads; h += gridDim.y * WARPS) {
-        if (h < part0.heads) rotate_head(part0, turn, norm, h);
-        else rotate_head(part1, turn, norm, h - part0.heads);
+        if (h < part0.heads) rotate_head(part0, turn, norm, h, angle);
+        else rotate_head(part1, turn, norm, h - part0.heads, angle);
     }
 }
 
