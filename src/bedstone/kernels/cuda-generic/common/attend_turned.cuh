@@ -110,8 +110,8 @@ static __device__ __forceinline__ void attend_turned(const Attention<bf16> &a, T
 #define TURNS                                                                                                \
     const int *position, const float *cos, const float *sin, bf16 *table, const int *slot, int rows, int heads0, \
         int heads1, int head_dim, int rot, int kind
-#define ATTENDS(outs)                                                                                         \
-    const bf16 *v, const int *pages, outs, int heads, int groups, int dk, int dv, PAGED, int stride, SCORES
+#define ATTENDS(...) \
+    const bf16 *v, const int *pages, __VA_ARGS__, int heads, int groups, int dk, int dv, PAGED, int stride, SCORES
 
 #define TURNED_BODY(norm, w0, w1, ...)                                                            \
     {                                                                                             \
