@@ -74,8 +74,9 @@ class Geometry:
     `source` is the file it is compiled from, where that is not called as the CPU's; `function` what
     it is called there, where its entry's name is taken. `only` names it where its module is to hold
     nothing else of the source, and `defines` what else tells it from others. One that `rounds` is
-    other code where tables are rounded, though it may touch none. `roomy` is taken in its place on
-    hopper, where a block may share more than 99 KB.
+    other code where tables are rounded, though it may touch none; where that is launched otherwise,
+    `rounded` is how, by devices with clusters. `roomy` is taken in its place on hopper, where a
+    block may share more than 99 KB.
     """
 
     block: tuple[int, int, int]
@@ -87,6 +88,7 @@ class Geometry:
     boxes: tuple[Boxes, ...] = ()
     only: str | None = None
     rounds: bool = False
+    rounded: "Geometry | None" = None
     defines: tuple[tuple[str, str], ...] = ()
     roomy: "Geometry | None" = None
 

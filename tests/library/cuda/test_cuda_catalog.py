@@ -65,7 +65,7 @@ def test_every_source_is_there(held: KernelSet) -> None:
     assert named <= {path.name for folder in folders for path in folder.glob("*.cu")}
 
 
-def test_tables_decide_a_define_and_nothing_else() -> None:
+def test_tables_decide_a_define_and_a_block_of_products() -> None:
     floats, halves = cuda_kernels("f32"), cuda_kernels("bf16")
     assert (floats.cache, halves.cache) == ("f32", "bf16")
     assert floats.kernels.keys() <= halves.kernels.keys()
@@ -77,7 +77,11 @@ def test_tables_decide_a_define_and_nothing_else() -> None:
             touching += 1
             assert dict(other.defines) == {**kernel.defines, "BS_CACHE": "bf16"}
             assert other.module == f"{kernel.module}-bf16cache"
-            assert replace(other, module=kernel.module, defines=kernel.defines) == kernel
+            same = replace(other, module=kernel.module, defines=kernel.defines)
+            assert replace(same, block=kernel.block) == kernel
+            if other.block != kernel.block:
+                assert (other.source, other.block) == ("linear.cu", (288, 1, 1))
+                assert FORMATS[other.module.split("-")[1]].quantized
     assert touching
     for name in ("set_rows", "attention", "linear_f32_rows", "rope_rows", "glu_q8_0"):
         assert floats.kernels[name] != halves.kernels[name]

@@ -51,6 +51,8 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = 
         others = {kernel.entry + v.suffix: v.suits for v in _variants(kernel.entry)}
         for name in (kernel.entry, *others):
             geometry = _geometry(name)
+            if geometry is not None and geometry.rounded and clusters and cache != "f32":
+                geometry = geometry.rounded
             if geometry is not None and (warpgroups or not geometry.boxes):
                 fit = _fit(geometry, clusters=clusters, roomy=warpgroups)
                 found[name] = made = _launched(replace(kernel, entry=name), fit)

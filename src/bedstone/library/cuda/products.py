@@ -17,6 +17,9 @@ STREAMED = Geometry(
 )
 """Eight warps, each with a ring of weights of its own."""
 
+CODED = replace(STREAMED, block=(288, 1, 1))
+"""Eight warps that multiply, one that keeps a ring of weights filled for all."""
+
 
 def _streamed() -> Iterator[tuple[str, Geometry]]:
     """The entries of a family are a module of their own: each takes seconds to compile."""
@@ -28,8 +31,11 @@ def _streamed() -> Iterator[tuple[str, Geometry]]:
         "glu": ("", "_q", "_fq"),
     }
     for family, each in endings.items():
-        geometry = replace(STREAMED, only=family)
-        yield from ((f"{family}_{name}{ending}", geometry) for name in FORMATS for ending in each)
+        whole = replace(STREAMED, only=family)
+        blocks = replace(whole, rounded=replace(CODED, only=family))
+        for name, fmt in FORMATS.items():
+            geometry = blocks if fmt.quantized else whole
+            yield from ((f"{family}_{name}{ending}", geometry) for ending in each)
 
 
 GEOMETRIES: tuple[tuple[str, Geometry], ...] = tuple(_streamed())

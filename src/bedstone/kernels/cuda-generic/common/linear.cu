@@ -4,9 +4,11 @@
 // multiprocessor or, where that is plenty, one, beside which the next launch's comes to lie. Warps work
 // alone: each has a ring of its own, that it fills from before the activations exist, and keeps the
 // activations of its slice of a row. Where a row is too long for one warp several share it; what they make
-// of it stands in shared memory until the block's outputs are all there.
+// of it stands in shared memory until the block's outputs are all there. Activations in eight bits are the
+// whole block's, and so is the ring that one more warp fills.
 #include "act.cuh"
 #include "slices.cuh"
+#include "tiles.cuh"
 
 // --- results ---------------------------------------------------------------------------------
 
@@ -36,9 +38,9 @@ static __device__ __forceinline__ void put_gated(const job<PARTS, true> &j, int 
 }
 
 // Where the products of a round stand: those of an output side by side, of its team's members and streams.
-template <int PARTS, bool GATED>
+template <class S>
 struct placed {
-    const share<PARTS, GATED> &s;
+    const S &s;
     float *sums;
     int first, end;
 
@@ -55,8 +57,8 @@ static __device__ __forceinline__ float added(const float *sums, int split) {
 }
 
 // A round's outputs, of `rows` rows of activations from `row`: by all threads of the block.
-template <int PARTS, bool GATED>
-static __device__ __forceinline__ void put_all(const job<PARTS, GATED> &j, const placed<PARTS, GATED> &from, int row, int rows) {
+template <int PARTS, bool GATED, class S>
+static __device__ __forceinline__ void put_all(const job<PARTS, GATED> &j, const placed<S> &from, int row, int rows) {
     int n = from.end - from.first, split = from.s.split;
 #pragma unroll 1
     for (int i = threadIdx.x; i < n * rows; i += THREADS) {
@@ -82,9 +84,9 @@ static __device__ __forceinline__ void multiply_one(const X &x, Weights &w, int 
 }
 
 // The slices of a round: two at a time are added up over the warp, of one output's streams or of two outputs.
-template <int N, class X, int PARTS, bool GATED, class Weights>
-static __device__ __forceinline__ void multiply_round(const X &x, const placed<PARTS, GATED> &to, Weights &w, int rows) {
-    constexpr int V = X::ROWS, STREAMS = GATED ? 2 : 1;
+template <int N, class X, class S, class Weights>
+static __device__ __forceinline__ void multiply_round(const X &x, const placed<S> &to, Weights &w, int rows) {
+    constexpr int V = X::ROWS, STREAMS = S::STREAMS;
     int lane = threadIdx.x % 32, row = lane / (32 / V);
 #pragma unroll 1
     for (int local = to.first + to.s.team; local < to.end; local += to.s.teams)
@@ -97,8 +99,8 @@ static __device__ __forceinline__ void multiply_round(const X &x, const placed<P
         }
 }
 
-template <int N, class X, int PARTS, bool GATED, class Weights>
-static __device__ __forceinline__ void multiply_slots(const X &x, const placed<PARTS, GATED> &to, Weights &w, int rows) {
+template <int N, class X, class S, class Weights>
+static __device__ __forceinline__ void multiply_slots(const X &x, const placed<S> &to, Weights &w, int rows) {
     if (N == X::KNOWN || x.slots == N) return multiply_round<N>(x, to, w, rows);
     if constexpr (N < X::KNOWN) multiply_slots<N + 1>(x, to, w, rows);
 }
@@ -109,33 +111,21 @@ static __device__ __forceinline__ void multiply_all(const job<PARTS, GATED> &j, 
                                                     float *sums) {
     int round = s.round(X::ROWS);
     for (int row = 0; row < j.rows; row += X::ROWS) {
-        if (row) __syncthreads();
-        X x(j, s, row, sums);
+        if (row) sync_block();
+        X x(j, s, row);
         int rows = min(X::ROWS, j.rows - row);
         for (int first = 0; first < s.outputs; first += round) {
-            placed<PARTS, GATED> to{s, sums, first, min(s.outputs, first + round)};
-            if (first) __syncthreads();
+            placed<share<PARTS, GATED>> to{s, sums, first, min(s.outputs, first + round)};
+            if (first) sync_block();
             multiply_slots<1>(x, to, w, rows);
-            __syncthreads();
+            sync_block();
             put_all(j, to, row, rows);
         }
     }
 }
 
-// Activations in eight bits are kept, a row after another: to read them again would be to code them again.
-template <bool EIGHT>
-struct several {
-    typedef passing rows;
-};
-template <>
-struct several<true> {
-    typedef held rows;
-};
-typedef several<EIGHT_BITS>::rows several_rows;
-
 template <int PARTS, bool GATED>
-static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
-    __shared__ __align__(16) float sums[SUMS];
+static __device__ __forceinline__ void run_slices(const job<PARTS, GATED> &j, float *sums) {
     share<PARTS, GATED> s(j);
     in_place<PARTS, GATED> lying{j, s};
     bool even = ((u64)j.x & 15) == 0 && (format::BLOCK > 1 || j.k % format::UNIT == 0);
@@ -145,11 +135,11 @@ static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
     extern __shared__ __align__(128) u8 rings[];
     __shared__ u64 full[WARPS * MOST_STAGES];
     if (even && 2 * s.pitch <= RING_BYTES) {
-        int warp = threadIdx.x / 32, group = j.rows == 1 ? 1 : several_rows::ROWS;
+        int warp = threadIdx.x / 32, group = j.rows == 1 ? 1 : passing::ROWS;
         ring<PARTS, GATED> r(j, s, rings + warp * RING_BYTES, full + warp * MOST_STAGES, (j.rows + group - 1) / group);
         after_previous();
-        if (several_rows::ROWS == 1 || j.rows == 1) return multiply_all<held>(j, s, r, sums);
-        return multiply_all<several_rows>(j, s, r, sums);
+        if (j.rows == 1) return multiply_all<held>(j, s, r, sums);
+        return multiply_all<passing>(j, s, r, sums);
     }
 #endif
     after_previous();
@@ -157,6 +147,107 @@ static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
         multiply_all<passing>(j, s, lying, sums);
     else
         multiply_all<uneven>(j, s, lying, sums);
+}
+
+// --- the launch, activations in eight bits -----------------------------------------------------
+
+// This team's sixteen outputs of a turn, of one stream and one lap. `at` is where its next tile lies, others'
+// `apart` from it.
+template <int V, class Ring>
+static __device__ __forceinline__ void multiply_tiles(const coded_rows &x, const Ring &w, int lap, turning &at, int apart,
+                                                      float (&sum)[V][2]) {
+    place p;
+#pragma unroll 1
+    for (int piece = 0; piece < w.s.pieces_of(lap); ++piece) {
+        int kept = piece * w.s.split + w.s.member;
+        barrier_wait(w.full + at.at, at.turn & 1);
+        if (x.first + kept < w.s.spans)
+            spans_of<format>::add<V>(sum, w.row(at.at, p.g), w.row(at.at, p.g + 8), x.at(kept));
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) barrier_arrive(w.empty + at.at);
+        at.move(apart);
+    }
+}
+
+template <int V, class S, class Ring>
+static __device__ __forceinline__ void multiply_groups(const coded_rows &x, const placed<S> &to, const Ring &w, int lap,
+                                                       turning &at, int rows) {
+    place p;
+#pragma unroll 1
+    for (int local = to.first; local < to.end; local += to.s.step()) {
+        int active = to.s.active(local / GROUP), output = local + GROUP * to.s.team + p.g + 8 * p.t;
+        if (to.s.team >= active) {
+            at.move(active * to.s.STREAMS * to.s.pieces_of(lap));
+            continue;
+        }
+        at.move(to.s.team);
+#pragma unroll 1
+        for (int stream = 0; stream < to.s.STREAMS; ++stream) {
+            float sum[V][2] = {};
+            multiply_tiles<V>(x, w, lap, at, active, sum);
+#pragma unroll
+            for (int r = 0; r < V; ++r) {
+                float whole = over_lanes(p, sum[r]), *stands = to.at(r, output, stream) + to.s.member;
+                if (r < rows && p.t < 2 && output < to.end) *stands = lap ? *stands + whole : whole;
+            }
+        }
+        at.move(-to.s.team);
+    }
+}
+
+// V rows of activations after V others, each time a round of outputs after another; and of rows that are too long
+// to be kept whole a lap after another.
+template <int V, int PARTS, bool GATED>
+static __device__ __forceinline__ void multiply_coded(const job<PARTS, GATED> &j, coded_rows x, const tile_ring<PARTS, GATED> &w,
+                                                      float *sums) {
+    turning at{w.stages};
+#pragma unroll 1
+    for (int row = 0; row < j.rows; row += V) {
+        int rows = min(V, j.rows - row);
+#pragma unroll 1
+        for (int first = 0; first < w.s.outputs; first += w.s.round(V)) {
+            placed<tiled<PARTS, GATED>> to{w.s, sums, first, min(w.s.outputs, first + w.s.round(V))};
+#pragma unroll 1
+            for (int lap = 0; lap < w.s.laps(); ++lap) {
+                x.first = lap * LAP * w.s.split;
+                if (first == 0 || w.s.laps() > 1)
+#pragma unroll 1
+                    for (int r = 0; r < rows; ++r) x.code<THREADS>(j.x + (i64)(row + r) * j.k, r);
+                sync_block();
+                multiply_groups<V>(x, to, w, lap, at, rows);
+                sync_block();
+            }
+            put_all(j, to, row, rows);
+        }
+    }
+}
+
+// One warp fetches weights, the others multiply by them.
+template <int PARTS, bool GATED>
+static __device__ __forceinline__ void run_coded(const job<PARTS, GATED> &j, float *sums) {
+    extern __shared__ __align__(128) u8 memory[];
+    __shared__ u64 barriers[2 * MOST_STAGES];
+    tiled<PARTS, GATED> s(j);
+    before_next();
+    if (s.outputs == 0) return;
+    coded_rows x = {memory, min(s.spans, LAP * s.split), j.k, 0};
+    int together = j.rows > 1 && TOGETHER * x.spans <= MOST_SPANS ? TOGETHER : 1;
+    tile_ring<PARTS, GATED> w(j, s, memory + together * x.bytes(), SHARED_BYTES - together * x.bytes(), barriers);
+    if (threadIdx.x == 0) w.begin();
+    __syncthreads();
+    if (threadIdx.x >= THREADS) return w.produce(together);
+    after_previous();
+    if (together == 1) return multiply_coded<1>(j, x, w, sums);
+    multiply_coded<TOGETHER>(j, x, w, sums);
+}
+
+template <int PARTS, bool GATED>
+static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
+    __shared__ __align__(16) float sums[SUMS];
+    if constexpr (EIGHT_BITS)
+        run_coded(j, sums);
+    else
+        run_slices(j, sums);
 }
 
 // --- entries ---------------------------------------------------------------------------------
@@ -171,7 +262,7 @@ static __device__ __forceinline__ void run(const job<PARTS, GATED> &j) {
 #define ARGS(...) __VA_ARGS__
 
 #define LINEAR(family, ending, count, buffers, sizes, table, slot, ...)                                          \
-    BS_KERNEL(THREADS, 2) BS_ENTRY(family, ending)(const float *x, buffers, int rows, int k, sizes) {            \
+    BS_KERNEL(BLOCK_THREADS, 2) BS_ENTRY(family, ending)(const float *x, buffers, int rows, int k, sizes) {            \
         run(job<count, false>{x, {__VA_ARGS__}, rows, k, 0, nullptr, table, slot, nullptr, 0});                  \
     }
 
@@ -189,16 +280,16 @@ LINEAR(linear_, _b, 1, ARGS(const u8 *w, const float *b, float *y), int n, nullp
 LINEAR(linear_, _rows, 1, ARGS(const u8 *w, TABLE), int n, table, slot, {w, nullptr, nullptr, n})
 LINEAR(linear_, _b_rows, 1, ARGS(const u8 *w, const float *b, TABLE), int n, table, slot, {w, b, nullptr, n})
 
-BS_KERNEL(THREADS, 2) BS_ENTRY(linear_, _add)(const float *x, const u8 *w, const float *add, float *y, int rows, int k, int n) {
+BS_KERNEL(BLOCK_THREADS, 2) BS_ENTRY(linear_, _add)(const float *x, const u8 *w, const float *add, float *y, int rows, int k, int n) {
     run(job<1, false>{x, {{w, nullptr, y, n}}, rows, k, 0, nullptr, nullptr, nullptr, add, 0});
 }
 
-BS_KERNEL(THREADS, 2) BS_ENTRY(linear_, _b_add)(const float *x, const u8 *w, const float *b, const float *add, float *y,
+BS_KERNEL(BLOCK_THREADS, 2) BS_ENTRY(linear_, _b_add)(const float *x, const u8 *w, const float *b, const float *add, float *y,
                                                 int rows, int k, int n) {
     run(job<1, false>{x, {{w, b, y, n}}, rows, k, 0, nullptr, nullptr, nullptr, add, 0});
 }
 
-BS_KERNEL(THREADS, 2) BS_ENTRY(linear_, _cap)(const float *x, const u8 *w, float *y, int rows, int k, int n, float cap) {
+BS_KERNEL(BLOCK_THREADS, 2) BS_ENTRY(linear_, _cap)(const float *x, const u8 *w, float *y, int rows, int k, int n, float cap) {
     run(job<1, false>{x, {{w, nullptr, y, n}}, rows, k, 0, nullptr, nullptr, nullptr, nullptr, cap});
 }
 #endif
@@ -232,7 +323,7 @@ LINEAR(parts4_, , 4, ARGS(W3, const u8 *w3, float *y0, float *y1, float *y2, flo
 
 #if BS_WANTED(BS_ID_glu)
 #define GLU(ending, outs, y, codes)                                                                                    \
-    BS_KERNEL(THREADS, 2) BS_ENTRY(glu_, ending)(const float *x, const u8 *gate, const u8 *up, outs, int rows, int k,  \
+    BS_KERNEL(BLOCK_THREADS, 2) BS_ENTRY(glu_, ending)(const float *x, const u8 *gate, const u8 *up, outs, int rows, int k,  \
                                                  int n, int act) {                                                     \
         run(job<2, true>{x, {{gate, nullptr, y, n}, {up, nullptr, nullptr, n}}, rows, k, act, codes, nullptr, nullptr, \
                          nullptr, 0});                                                                                 \

@@ -1,17 +1,22 @@
 // A product's rows of weights as they are dealt to blocks and warps, and how a warp's come to it.
 #pragma once
 #include "activations.cuh"
+#include "eight_bits.cuh"
 #include "stream.cuh"
 
-#define WARPS 8
+#define WARPS 8 // that multiply
 #define THREADS (32 * WARPS)
-#define RING_BYTES (12 * 1024) // of a warp
+#define BLOCK_THREADS (THREADS + (EIGHT_BITS ? 32 : 0))
+#define SHARED_BYTES (96 * 1024)
+#define RING_BYTES (12 * 1024) // of a warp, where each has a ring of its own
 #define MOST_STAGES 12
-#define SUMS 4032                     // that wait to be added up
-#define MOST_CODED (SUMS * 4 * 8 / 9) // values of a row whose codes and scales lie where those do later
-#define FEW_BYTES (30 << 20)          // of weights, for which half the blocks are enough
+#define SUMS 4032                             // that wait to be added up
+#define FEW_BYTES (EIGHT_BITS ? 0 : 30 << 20) // of weights, for which half the blocks are enough
 #define SLOT (32 * format::UNIT)
-#define HELD (EIGHT_BITS ? (format::UNIT > 16 ? 4 : 5) : 48 / format::UNIT) // units that a thread keeps
+#define HELD (48 / format::UNIT) // units that a thread keeps
+
+// All threads that multiply.
+static __device__ __forceinline__ void sync_block() { asm volatile("bar.sync 0, %0;" ::"n"(THREADS) : "memory"); }
 
 struct matrix {
     const u8 *w;
@@ -43,17 +48,15 @@ struct job {
     }
 };
 
-// A block's outputs, and what of their rows is this warp's: of a row's slots, 32 units each, those from
-// `from` to `to`. `split` warps, a team, share a row; `teams` of them take the outputs in turn.
+// A block's outputs.
 template <int PARTS, bool GATED>
-struct share {
+struct dealt {
     static constexpr int STREAMS = GATED ? 2 : 1;
-    int first, outputs, units, split, member, team, teams, from, to;
+    int first, outputs;
     bool few; // weights, so that half the blocks do
-    i64 row_bytes, offset;
-    u32 bytes, pitch;
+    i64 row_bytes;
 
-    __device__ explicit share(const job<PARTS, GATED> &j) {
+    __device__ explicit dealt(const job<PARTS, GATED> &j) {
         int all = 0;
 #pragma unroll
         for (int p = 0; p < (GATED ? 1 : PARTS); ++p) all += j.part[p].n;
@@ -62,6 +65,30 @@ struct share {
         int blocks = few ? (gridDim.x + 1) / 2 : gridDim.x, block = min((int)blockIdx.x, blocks);
         first = (int)((i64)all * block / blocks);
         outputs = (int)((i64)all * min(block + 1, blocks) / blocks) - first;
+    }
+    // The row of an output, of the gate's or the other's; `end` is that of its matrix.
+    __device__ __forceinline__ const u8 *row(const job<PARTS, GATED> &j, int local, int stream, const u8 *&end) const {
+        int output = first + local, p = j.part_of(output);
+        const u8 *w = GATED && stream ? j.part[PARTS - 1].w : j.part[0].w;
+        int n = j.part[0].n;
+#pragma unroll
+        for (int i = 1; i < (GATED ? 0 : PARTS); ++i)
+            if (p == i) w = j.part[i].w, n = j.part[i].n;
+        end = w + row_bytes * n;
+        return w + row_bytes * output;
+    }
+};
+
+// What of their rows is this warp's: of a row's slots, 32 units each, those from `from` to `to`. `split` warps,
+// a team, share a row; `teams` of them take the outputs in turn.
+template <int PARTS, bool GATED>
+struct share : dealt<PARTS, GATED> {
+    using dealt<PARTS, GATED>::STREAMS, dealt<PARTS, GATED>::outputs;
+    int units, split, member, team, teams, from, to;
+    i64 offset;
+    u32 bytes, pitch;
+
+    __device__ explicit share(const job<PARTS, GATED> &j) : dealt<PARTS, GATED>(j) {
         units = (j.k + format::UNIT - 1) / format::UNIT;
         int slots = (units + 31) / 32;
         for (split = 1; split < WARPS && (slots > split * HELD || pitch_of(slots, split) > RING_BYTES / 4);) split *= 2;
@@ -84,16 +111,8 @@ struct share {
     // Outputs that are added up at a time, of so many rows of activations.
     __device__ __forceinline__ int round(int rows) const { return SUMS / (rows * STREAMS * split) / teams * teams; }
 
-    // The slice of an output's row, of the gate's or the other's; `end` is that of its matrix.
     __device__ __forceinline__ const u8 *slice(const job<PARTS, GATED> &j, int local, int stream, const u8 *&end) const {
-        int output = first + local, p = j.part_of(output);
-        const u8 *w = GATED && stream ? j.part[PARTS - 1].w : j.part[0].w;
-        int n = j.part[0].n;
-#pragma unroll
-        for (int i = 1; i < (GATED ? 0 : PARTS); ++i)
-            if (p == i) w = j.part[i].w, n = j.part[i].n;
-        end = w + row_bytes * n;
-        return w + row_bytes * output + offset;
+        return this->row(j, local, stream, end) + offset;
     }
 };
 

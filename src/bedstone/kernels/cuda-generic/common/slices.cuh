@@ -14,28 +14,12 @@ struct held {
     int units, first, slots, last;
 
     template <int PARTS, bool GATED>
-    __device__ __forceinline__ held(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row, void *room)
+    __device__ __forceinline__ held(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row)
         : x(j.x + (i64)row * j.k), units(s.units), first(32 * s.from + threadIdx.x % 32), slots(s.to - s.from),
           last(s.units - 1 - 32 * s.from) {
-        if constexpr (EIGHT_BITS)
-            if (j.k <= MOST_CODED) {
-                take_coded(own, j.k, room);
-                return;
-            }
 #pragma unroll
         for (int i = 0; i < HELD; ++i)
             if (i < slots) load(own[i], i);
-    }
-    // The block codes the row for all of its warps.
-    template <class U>
-    __device__ __forceinline__ void take_coded(U (&to)[HELD], int k, void *room) const {
-        coded_row row = {(u32 *)room, (float *)((u32 *)room + k / 4)};
-        row.code(x, k);
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < HELD; ++i)
-            if (i < slots) to[i].copy(row, min(first + 32 * i, units - 1));
-        __syncthreads();
     }
     // Of a unit past the last the last again, which nobody adds up.
     __device__ __forceinline__ void load(unit_of_x &to, int i) const {
@@ -73,7 +57,7 @@ struct passing {
     int units, first, slots, k, rows;
 
     template <int PARTS, bool GATED>
-    __device__ __forceinline__ passing(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row, void *)
+    __device__ __forceinline__ passing(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row)
         : x(j.x + (i64)row * j.k), units(s.units), first(32 * s.from + threadIdx.x % 32), slots(s.to - s.from), k(j.k),
           rows(min(ROWS, j.rows - row)) {}
 
@@ -106,7 +90,7 @@ struct uneven {
     int units, first, slots, k;
 
     template <int PARTS, bool GATED>
-    __device__ __forceinline__ uneven(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row, void *)
+    __device__ __forceinline__ uneven(const job<PARTS, GATED> &j, const share<PARTS, GATED> &s, int row)
         : x(j.x + (i64)row * j.k), units(s.units), first(32 * s.from + threadIdx.x % 32), slots(s.to - s.from), k(j.k) {}
 
     template <int>

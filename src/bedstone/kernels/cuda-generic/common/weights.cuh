@@ -5,10 +5,6 @@
 // the first of piece p of unit u at `at(u, p)`. `dot(row, u, x, sum)` is a unit's product with the
 // UNIT activations of its pieces, whose plain sum the caller has at hand.
 //
-// `dot_codes(row, u, x)` is the same with activations of eight bits, as the quantized numerics has
-// them: 32 consecutive ones share a scale. PER is how many of a unit's pieces have a scale of their own,
-// SHARE how many units in a row share theirs.
-//
 // Codes become floats by bits: a byte under the exponent of 2^23 is 2^23 plus itself, exactly.
 #pragma once
 #include "abi.cuh"
@@ -45,24 +41,12 @@ static __device__ __forceinline__ float half_at(const u8 *p) {
     return to_f32(f16{*(const u16 *)p});
 }
 
-// A unit's activations in eight bits: a word a piece; a scale and a sum of as many pieces as share it.
-template <int PIECES, int SCALES>
-struct eight_bits {
-    int word[PIECES], sum[SCALES];
-    float scale[SCALES];
-};
-
-// A whole number under 2^22 either way as a float: what is added to 3 * 2^22 stands in its low bits.
-static __device__ __forceinline__ float whole_f32(int x) { return __int_as_float(0x4b400000 + x) - 12582912.f; }
-
-static __device__ __forceinline__ int dot_words(u32 weights, int x, int sum) { return __dp4a((int)weights, x, sum); }
-
 // Formats whose values lie one after another.
 template <class T>
 struct plain_format {
     typedef T element;
     static constexpr int UNIT = 8, BLOCK = 1;
-    static __device__ __forceinline__ i64 bytes(int k) { return (i64)k * (i64)sizeof(T); }
+    static __device__ __forceinline__ constexpr i64 bytes(int k) { return (i64)k * (i64)sizeof(T); }
     static __device__ __forceinline__ float value(const u8 *row, int i) {
         return to_f32(((const T *)row)[i]);
     }
@@ -111,7 +95,7 @@ struct format_f16 : plain_format<f16> {
 // 32 values: a scale and signed bytes. A unit is a half.
 struct format_q8_0 {
     static constexpr int UNIT = 16, BLOCK = 32;
-    static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 32) * 34; }
+    static __device__ __forceinline__ constexpr i64 bytes(int k) { return (i64)(k / 32) * 34; }
     static __device__ __forceinline__ float value(const u8 *row, int i) {
         const u8 *block = row + i / 32 * 34;
         return half_at(block) * (float)(i8)block[2 + i % 32];
@@ -135,23 +119,13 @@ struct format_q8_0 {
         for (int p = 0; p < 4; ++p) sum = dot_bytes(codes[p] ^ 0x80808080u, x + 4 * p, 128.f, sum);
         return half_at(block) * sum;
     }
-    static constexpr int SCALES = 1, SHARE = 2;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<4, 1> &x) {
-        const u8 *block = row + u / 2 * 34;
-        u32 codes[4];
-        words(block + 2 + u % 2 * 16, codes);
-        int sum = 0;
-#pragma unroll
-        for (int p = 0; p < 4; ++p) sum = dot_words(codes[p], x.word[p], sum);
-        return half_at(block) * x.scale[0] * whole_f32(sum);
-    }
 };
 
 // 32 values: a scale, and nibbles 8 above themselves; value i + 16 lies above value i. A unit is
 // four bytes.
 struct format_q4_0 {
     static constexpr int UNIT = 8, BLOCK = 32;
-    static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 32) * 18; }
+    static __device__ __forceinline__ constexpr i64 bytes(int k) { return (i64)(k / 32) * 18; }
     static __device__ __forceinline__ float value(const u8 *row, int i) {
         const u8 *block = row + i / 32 * 18;
         int code = block[2 + i % 16] >> (i % 32 / 16 * 4) & 15;
@@ -164,20 +138,12 @@ struct format_q4_0 {
         float sum = dot_bytes(codes & 0x0f0f0f0fu, x, 8.f, 0);
         return half_at(block) * dot_bytes(codes >> 4 & 0x0f0f0f0fu, x + 4, 8.f, sum);
     }
-    static constexpr int SCALES = 1, SHARE = 4;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
-        const u8 *block = row + u / 4 * 18;
-        u32 nibbles = word_at(block + 2 + u % 4 * 4);
-        int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], -8 * x.sum[0]);
-        sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
-        return half_at(block) * x.scale[0] * whole_f32(sum);
-    }
 };
 
 // 32 values: a scale, a least value, and nibbles as in q4_0.
 struct format_q4_1 {
     static constexpr int UNIT = 8, BLOCK = 32;
-    static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 32) * 20; }
+    static __device__ __forceinline__ constexpr i64 bytes(int k) { return (i64)(k / 32) * 20; }
     static __device__ __forceinline__ float value(const u8 *row, int i) {
         const u8 *block = row + i / 32 * 20;
         int code = block[4 + i % 16] >> (i % 32 / 16 * 4) & 15;
@@ -191,22 +157,13 @@ struct format_q4_1 {
         sum = dot_bytes(codes >> 4 & 0x0f0f0f0fu, x + 4, 0, sum);
         return fmaf(to_f32(f16{(u16)head}), sum, to_f32(f16{(u16)(head >> 16)}) * all);
     }
-    static constexpr int SCALES = 1, SHARE = 4;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<2, 1> &x) {
-        const u32 *block = (const u32 *)(row + u / 4 * 20);
-        u32 head = block[0], nibbles = block[1 + u % 4];
-        int sum = dot_words(nibbles & 0x0f0f0f0fu, x.word[0], 0);
-        sum = dot_words(nibbles >> 4 & 0x0f0f0f0fu, x.word[1], sum);
-        float least = to_f32(f16{(u16)(head >> 16)}) * whole_f32(x.sum[0]);
-        return x.scale[0] * fmaf(to_f32(f16{(u16)head}), whole_f32(sum), least);
-    }
 };
 
 // 256 values in eight blocks of 32, each with a scale and a least value of six bits; nibbles of
 // blocks 2j and 2j + 1 share 32 bytes. A unit is half of those: sixteen values of each.
 struct format_q4_k {
     static constexpr int UNIT = 32, BLOCK = 256;
-    static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 256) * 144; }
+    static __device__ __forceinline__ constexpr i64 bytes(int k) { return (i64)(k / 256) * 144; }
     // Scale and least value of one block, in six bits each.
     static __device__ __forceinline__ void levels(const u8 *packed, int block, int &scale, int &least) {
         if (block < 4) {
@@ -229,10 +186,11 @@ struct format_q4_k {
     }
     // Of blocks 2 pair and 2 pair + 1: scales and least values, a byte each.
     static __device__ __forceinline__ void pair_levels(u32 low, u32 high, u32 rest, int pair, u32 &scales, u32 &least) {
-        int shift = pair % 2 * 16;
-        low >>= shift, high >>= shift, rest >>= shift;
-        scales = pair < 2 ? low & 0x3f3fu : (rest & 0x0f0fu) | (low >> 2 & 0x3030u);
-        least = pair < 2 ? high & 0x3f3fu : (rest >> 4 & 0x0f0fu) | (high >> 2 & 0x3030u);
+        bool later = pair >= 2;
+        int shift = pair % 2 * 16, above = later ? shift + 4 : shift;
+        u32 own = later ? 0x0f0fu : 0x3f3fu, more = later ? 0x3030u : 0;
+        scales = ((later ? rest : low) >> shift & own) | (low >> (shift + 2) & more);
+        least = ((later ? rest : high) >> above & own) | (high >> (shift + 2) & more);
     }
     static __device__ __forceinline__ float dot(const u8 *row, int u, const float *x, float) {
         const u8 *all = row + u / 8 * 144;
@@ -253,26 +211,6 @@ struct format_q4_k {
         float taken = fmaf(byte_f32<0>(least, 0), low_all, byte_f32<1>(least, 0) * high_all);
         return fmaf(to_f32(f16{(u16)head.x}), sum, -to_f32(f16{(u16)(head.x >> 16)}) * taken);
     }
-    static constexpr int SCALES = 2, SHARE = 2;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<8, 2> &x) {
-        const u8 *all = row + u / 8 * 144;
-        int pair = u % 8 / 2;
-        const uint4 head = *(const uint4 *)all, nibbles = *(const uint4 *)(all + 16 + pair * 32 + u % 2 * 16);
-        const u32 *word = &nibbles.x;
-        int low = 0, high = 0;
-#pragma unroll
-        for (int p = 0; p < 4; ++p) {
-            low = dot_words(word[p] & 0x0f0f0f0fu, x.word[p], low);
-            high = dot_words(word[p] >> 4 & 0x0f0f0f0fu, x.word[4 + p], high);
-        }
-        u32 scales, least;
-        pair_levels(head.y, head.z, head.w, pair, scales, least);
-        float sum = x.scale[0] * whole_f32((int)(scales & 255) * low);
-        sum = fmaf(x.scale[1], whole_f32((int)(scales >> 8) * high), sum);
-        float taken = x.scale[0] * whole_f32((int)(least & 255) * x.sum[0]);
-        taken = fmaf(x.scale[1], whole_f32((int)(least >> 8) * x.sum[1]), taken);
-        return fmaf(to_f32(f16{(u16)head.x}), sum, -to_f32(f16{(u16)(head.x >> 16)}) * taken);
-    }
 };
 
 // 256 values in 16 blocks of 16 with a signed scale each; codes of six bits, 32 above themselves,
@@ -280,7 +218,7 @@ struct format_q4_k {
 // columns of a half: values i to i + 3, and those 32, 64 and 96 further on.
 struct format_q6_k {
     static constexpr int UNIT = 16, BLOCK = 256;
-    static __device__ __forceinline__ i64 bytes(int k) { return (i64)(k / 256) * 210; }
+    static __device__ __forceinline__ constexpr i64 bytes(int k) { return (i64)(k / 256) * 210; }
     static __device__ __forceinline__ float value(const u8 *row, int i) {
         const u8 *all = row + i / 256 * 210;
         int half = i % 256 / 128, quarter = i % 128 / 32, column = i % 32;
@@ -311,21 +249,6 @@ struct format_q6_k {
 #pragma unroll
         for (int p = 0; p < 4; ++p)
             sum = fmaf((float)(i8)scales[2 * p], dot_bytes(codes[p], x + 4 * p, 32.f, 0), sum);
-        return half_at(all + 208) * sum;
-    }
-    static constexpr int SCALES = 4, SHARE = 8;
-    static __device__ __forceinline__ float dot_codes(const u8 *row, int u, const eight_bits<4, 4> &x) {
-        const u8 *all = row + u / 16 * 210;
-        int half = u % 16 / 8, column = u % 8 * 4;
-        u32 words[4];
-        six_bits(all, half, column, words);
-        const u8 *scales = all + 192 + half * 8 + column / 16;
-        float sum = 0;
-#pragma unroll
-        for (int p = 0; p < 4; ++p) {
-            int whole = (int)(i8)scales[2 * p] * dot_words(words[p], x.word[p], -32 * x.sum[p]);
-            sum = fmaf(x.scale[p], whole_f32(whole), sum);
-        }
         return half_at(all + 208) * sum;
     }
 };
