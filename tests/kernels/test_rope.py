@@ -37,7 +37,9 @@ def test_a_table_keeps_its_digits_at_far_positions(library: Library) -> None:
     assert np.abs(sin - np.sin(angle)).max() < 3.1e-8
 
 
-@pytest.mark.parametrize(("head_dim", "rot"), [(64, 64), (24, 24), (80, 32), (10, 6)])
+@pytest.mark.parametrize(
+    ("head_dim", "rot"), [(64, 64), (128, 128), (256, 256), (24, 24), (80, 32), (10, 6)]
+)
 @pytest.mark.parametrize("kind", [0, 1])
 def test_every_form_is_its_parts(library: Library, head_dim: int, rot: int, kind: int) -> None:
     rng = np.random.default_rng([head_dim, kind])

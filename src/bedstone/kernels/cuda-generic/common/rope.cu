@@ -1,8 +1,11 @@
 // rope, rope_parts: rotate each head of a row by the row's position, normed first or not. A warp
 // takes a head; the blocks of a row share its heads.
 #include "turn.cuh"
+#include "turn_fours.cuh"
 
 #define WARPS 4
+#define MANY_ROWS 64
+#define BOUNDS 32 * WARPS, 8 /* blocks a multiprocessor: many rows take as many */
 
 // One input of `heads` heads, and where its rows go.
 template <class Y>
@@ -20,9 +23,31 @@ struct Rows {
     __device__ __forceinline__ float *row(i64 r) const { return y + r * width; }
 };
 
+static __device__ __forceinline__ bool lie_in_fours(const Rows &to) { return by_four(to.width) && aligned(to.y); }
+static __device__ __forceinline__ bool lie_in_fours(const Place &to) { return to.by_four() && aligned(to.table); }
+
+// Whether a part's heads are turned four values at a time.
+template <class Y>
+static __device__ __forceinline__ bool in_fours(const Part<Y> &part, const Turn &turn) {
+    bool whole = turn.kind != PAIR_NEIGHBOURS && turn.offset == 0 && turn.rot == turn.head_dim;
+    bool dim = turn.head_dim == 64 || turn.head_dim == 128 || turn.head_dim == 256;
+    bool lies = part.window.by_four(part.x) && part.window.width % turn.head_dim == 0 && lie_in_fours(part.to);
+    return whole && dim && lies && aligned(part.w) && aligned(turn.cos) && aligned(turn.sin);
+}
+
+template <class T>
+static __device__ __forceinline__ void rotate_fours(const float *x, const float *w, const Turn &turn, Norm norm, i64 angle, T *y) {
+    const float *cos = turn.cos + angle, *sin = turn.sin + angle;
+    float offset = norm.plus_one ? 1.0f : 0.0f;
+    if (!y) return;
+    if (turn.head_dim == 64) turn_fours<64>(x, w, norm.eps, offset, cos, sin, y);
+    else if (turn.head_dim == 128) turn_fours<128>(x, w, norm.eps, offset, cos, sin, y);
+    else turn_fours<256>(x, w, norm.eps, offset, cos, sin, y);
+}
+
 template <class At, class T>
 static __device__ __forceinline__ void rotate(At at, const float *w, const Turn &turn, Norm norm, i64 angle, T *y) {
-    Head<32, 2, At> head(at, w, turn, norm);
+    Head<32, 1, At> head(at, w, turn, norm);
     head.load(angle);
     head.give(y, angle);
 }
@@ -34,6 +59,7 @@ static __device__ __forceinline__ void rotate_head(const Part<Y> &part, const Tu
     auto *y = part.to.row(row);
     if (y) y += head * turn.head_dim;
     int first = head * turn.head_dim;
+    if (in_fours(part, turn)) return rotate_fours(part.x + part.window.at(row, first), part.w, turn, norm, angle, y);
     if (part.window.width % turn.head_dim == 0) {
         const float *x = part.x + part.window.at(row, first);
         rotate([x](int i) { return x[i]; }, part.w, turn, norm, angle, y);
@@ -42,9 +68,10 @@ static __device__ __forceinline__ void rotate_head(const Part<Y> &part, const Tu
     }
 }
 
+// Of few rows: the blocks of many would all ask for the same lines, and wait for each other.
 static __device__ __forceinline__ void prefetch(const float *w, int count) {
     int i = 32 * threadIdx.x;
-    if (w && i < count) asm volatile("prefetch.global.L2 [%0];" ::"l"(w + i));
+    if ((int)gridDim.x < MANY_ROWS && w && i < count) asm volatile("prefetch.global.L2 [%0];" ::"l"(w + i));
 }
 
 template <class Y>
@@ -96,13 +123,13 @@ static __device__ __forceinline__ void rope_two(const Part<Rows> &part0, const P
 #define WIDTH1 (heads1 * head_dim)
 
 #define PLACED(stem, ins, sizes, w, window, turn, norm)                                                  \
-    BS_KERNEL(32 * WARPS) stem(ins, WHERE, float *y, sizes) {                                            \
+    BS_KERNEL(BOUNDS) stem(ins, WHERE, float *y, sizes) {                                            \
         rope_one(Part<Rows>{x, w, window, heads, Rows{y, WIDTH}}, turn, norm);                           \
     }                                                                                                    \
-    BS_KERNEL(32 * WARPS) stem##_rows(ins, WHERE, TABLE, sizes) {                                        \
+    BS_KERNEL(BOUNDS) stem##_rows(ins, WHERE, TABLE, sizes) {                                        \
         rope_one(Part<Place>{x, w, window, heads, Place{table, slot, WIDTH, 0}}, turn, norm);            \
     }                                                                                                    \
-    BS_KERNEL(32 * WARPS) stem##_cols(ins, WHERE, TABLE, sizes COLUMNS) {                                \
+    BS_KERNEL(BOUNDS) stem##_cols(ins, WHERE, TABLE, sizes COLUMNS) {                                \
         rope_one(Part<Place>{x, w, window, heads, Place{table, slot, pitch, column}}, turn, norm);       \
     }
 
@@ -112,15 +139,15 @@ PLACED(rope_p, X, ONE PART, nullptr, WINDOW_OF(x), TURN(offset), PLAIN)
 PLACED(rope_n_p, XW, ONE NORM PART, w, WINDOW_OF(x), TURN(offset), NORMED)
 
 #define PLACED2(stem, ins, sizes, w0, w1, window0, window1, turn, norm)                                  \
-    BS_KERNEL(32 * WARPS) stem(ins, WHERE, float *y0, float *y1, sizes) {                                \
+    BS_KERNEL(BOUNDS) stem(ins, WHERE, float *y0, float *y1, sizes) {                                \
         rope_two(Part<Rows>{x0, w0, window0, heads0, Rows{y0, WIDTH0}},                                  \
                  Part<Rows>{x1, w1, window1, heads1, Rows{y1, WIDTH1}}, turn, norm);                     \
     }                                                                                                    \
-    BS_KERNEL(32 * WARPS) stem##_rows(ins, WHERE, float *y0, TABLE, sizes) {                             \
+    BS_KERNEL(BOUNDS) stem##_rows(ins, WHERE, float *y0, TABLE, sizes) {                             \
         rope_two(Part<Rows>{x0, w0, window0, heads0, Rows{y0, WIDTH0}},                                  \
                  Part<Place>{x1, w1, window1, heads1, Place{table, slot, WIDTH1, 0}}, turn, norm);       \
     }                                                                                                    \
-    BS_KERNEL(32 * WARPS) stem##_cols(ins, WHERE, float *y0, TABLE, sizes COLUMNS) {                     \
+    BS_KERNEL(BOUNDS) stem##_cols(ins, WHERE, float *y0, TABLE, sizes COLUMNS) {                     \
         rope_two(Part<Rows>{x0, w0, window0, heads0, Rows{y0, WIDTH0}},                                  \
                  Part<Place>{x1, w1, window1, heads1, Place{table, slot, pitch, column}}, turn, norm);   \
     }
