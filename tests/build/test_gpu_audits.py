@@ -59,7 +59,7 @@ def test_a_fork_that_lacks_an_entry_is_caught(name: str) -> None:
 def test_a_stale_exemption_is_caught(name: str, pattern: str, tmp_path: Path) -> None:
     tree = Path(shutil.copytree(KERNELS, tmp_path / "kernels"))
     nearest = read_sources(read_sets(tree)[name], kernels=tree).layers[0].path / "KERNEL.toml"
-    text = nearest.read_text()
+    text = nearest.read_text() if nearest.exists() else ""
     if "[expected_absent]\n" not in text:
         text += "[expected_absent]\n"
     line = f'"{pattern}" = "not needed"\n'
