@@ -35,20 +35,26 @@ static BS_INLINE bs_code_panel bs_panel_at(void *memory, int blocks)
 
 #define BS_SEND_TILES 2 /* tiles of rows during which weights are sent for */
 
-/* Lines of weights to send for, a few a step: a core has only so many on their way, and one that asks for
+/* Weights to send for, a few lines a step: a core has only so many on their way, and one that asks for
    more at once waits. */
 typedef struct {
-    const uint8_t *const *w; /* VO rows */
-    size_t skip;             /* bytes of each that lie before */
-    uint32_t lines, sent;
-    uint32_t due, each;      /* lines by now, and a step, in 65536ths */
+    const uint8_t *const *w; /* `rows` rows that are still to be begun */
+    int rows;
+    size_t skip, bytes;      /* of each row, what lies before and how much */
+    const uint8_t *at, *end; /* of the row that is begun */
+    int each;                /* lines of a step */
 } bs_sender;
 
 static BS_INLINE void bs_send(bs_sender *s)
 {
-    s->due += s->each;
-    for (uint32_t end = (uint32_t)bs_min((int)s->lines, (int)(s->due >> 16)); s->sent < end; s->sent++)
-        __builtin_prefetch(s->w[s->sent % VO] + s->skip + s->sent / VO * 64, 0, 2);
+    if (s->at >= s->end) {
+        if (!s->rows) return;
+        s->rows--;
+        s->at = *s->w++ + s->skip;
+        s->end = s->at + s->bytes;
+    }
+    const uint8_t *to = s->at + 64 * s->each;
+    for (; s->at < to; s->at += 64) __builtin_prefetch(s->at, 0, 2);
 }
 
 /* The headers of VO rows at one place, to the first of their blocks in a panel. */
@@ -116,17 +122,6 @@ static BS_INLINE void bs_lay_codes(const uint8_t *const *w, size_t at, uint8_t *
         }
     }
 #endif
-}
-
-/* Blocks [from, from + blocks) of VO weight rows; `from` and `blocks` in whole headers. */
-static void bs_pack(const uint8_t *const *w, int from, int blocks, bs_code_panel panel, bs_sender *sender)
-{
-    for (int b = 0; b < blocks; b += BS_BLOCKS) {
-        size_t at = (size_t)((from + b) / BS_BLOCKS) * BS_BLOCK_BYTES;
-        for (int j = 0; j < BS_BLOCKS; j++) bs_send(sender);
-        bs_lay_headers(w, at, (size_t)b, panel);
-        bs_lay_codes(w, at, panel.codes + (size_t)b * 32 * VO);
-    }
 }
 
 static BS_INLINE vof vo_set(float x) { return x - (vof){0}; }
@@ -224,13 +219,25 @@ static void bs_span_lay(const bs_activations *a, int first, int count, size_t fr
 
 /* --- products ---------------------------------------------------------------------------------- */
 
-/* Blocks [first, first + count) of VO weight rows, packed, and of a chunk of activation rows, laid. */
+/* Blocks [first, first + count) of VO weight rows, in whole headers, and of a chunk of activation rows, laid. */
 typedef struct {
-    bs_code_panel panel;
+    const uint8_t *const *w;
+    bs_code_panel panel; /* of those blocks, once packed */
     const bs_span *span;
     bs_sender *sender; /* for the weights of the pass after this one */
     int first, count;
 } bs_pass;
+
+/* Packs all blocks of a pass. */
+static void bs_pack(const bs_pass *p)
+{
+    for (int b = 0; b < p->count; b += BS_BLOCKS) {
+        size_t at = (size_t)((p->first + b) / BS_BLOCKS) * BS_BLOCK_BYTES;
+        for (int j = 0; j < BS_BLOCKS; j++) bs_send(p->sender);
+        bs_lay_headers(p->w, at, (size_t)b, p->panel);
+        bs_lay_codes(p->w, at, p->panel.codes + (size_t)b * 32 * VO);
+    }
+}
 
 /* Groups [first, first + count) of four codes of a block: `dot` of each row gains the products. */
 static BS_INLINE void bs_panel_groups(const uint8_t *codes, int first, int count, const int rows,
@@ -244,6 +251,21 @@ static BS_INLINE void bs_panel_groups(const uint8_t *codes, int first, int count
             memcpy(&four, x[r] + 32 * block + 4 * g, 4);
             dot[r] = bs_vo_dot4(dot[r], codes + (size_t)g * VO * 4, four);
         }
+}
+
+/* What the integer sums of a block begin as. */
+static BS_INLINE void bs_dots_begin(const bs_pass *p, int b, const int rows, int r0, voi *dot)
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        dot[r] = (voi){0};
+#if BS_STARTS
+        dot[r] = vo_seti(p->span->start[b][0][r0 + r]);
+#endif
+    }
+    BS_UNUSED(p);
+    BS_UNUSED(b);
+    BS_UNUSED(r0);
 }
 
 /* The exact integer products of one block with each row of the tile that begins at row `r0`, its zero and
@@ -263,67 +285,46 @@ static BS_INLINE void bs_panel_block(const bs_pass *p, int block, const int rows
         for (int r = 0; r < rows; r++) dot[r] = scale * half[r] + (part ? dot[r] : (voi){0});
     }
 #else
-    BS_UNUSED(r0);
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
-        dot[r] = (voi){0};
-#if BS_STARTS
-        dot[r] = vo_seti(p->span->start[block][0][r0 + r]);
-#endif
-    }
+    bs_dots_begin(p, block, rows, r0, dot);
     bs_panel_groups(codes, 0, 8, rows, x, block, dot);
 #endif
 }
 
-/* A pass over the tile of `rows` rows that begins at row `r0` of the chunk, whose codes begin at `x`. One that does
-   not begin at k = 0 goes on from the sums so far. */
+/* What the sums of a tile of `rows` rows begin as: a pass that does not begin at k = 0 goes on from those so far. */
+static BS_INLINE void bs_tile_begin(const bs_pass *p, const int rows, const bs_sums *sums, int column, vof *acc)
+{
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) acc[r] = p->first ? vo_load(&sums[r][column]) : (vof){0};
+}
+
+/* The products of block `b` to the sums of a tile that begins at row `r0` of the chunk. */
+static BS_INLINE void bs_tile_scale(const bs_pass *p, int b, const int rows, int r0, const voi *dot, vof *acc)
+{
+    vof scale = vo_load(p->panel.scale + (size_t)b * VO);
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        acc[r] = vo_fma(scale * p->span->by[b][r0 + r], __builtin_convertvector(dot[r], vof), acc[r]);
+#if BS_HAS_OFFSET
+        vof offset = vo_load(p->panel.offset + (size_t)b * VO);
+        acc[r] = vo_fma(offset, vo_set(p->span->total[b][r0 + r]), acc[r]);
+#endif
+    }
+}
+
+/* A pass over a tile whose codes begin at `x`, by weights that are packed. */
 static BS_INLINE void bs_panel_rows(const bs_pass *p, const int rows, const int send, const int8_t *const *x,
                                     int r0, bs_sums *sums, int column)
 {
     vof acc[BS_CODE_ROWS];
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) acc[r] = p->first ? vo_load(&sums[r][column]) : (vof){0};
+    bs_tile_begin(p, rows, sums, column, acc);
     for (int b = 0; b < p->count; b++) {
         voi dot[BS_CODE_ROWS];
-        vof scale = vo_load(p->panel.scale + (size_t)b * VO);
         if (send) bs_send(p->sender);
         bs_panel_block(p, b, rows, x, r0, dot);
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            acc[r] = vo_fma(scale * p->span->by[b][r0 + r], __builtin_convertvector(dot[r], vof), acc[r]);
-#if BS_HAS_OFFSET
-            vof offset = vo_load(p->panel.offset + (size_t)b * VO);
-            acc[r] = vo_fma(offset, vo_set(p->span->total[b][r0 + r]), acc[r]);
-#endif
-        }
+        bs_tile_scale(p, b, rows, r0, dot, acc);
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) memcpy(&sums[r][column], &acc[r], sizeof acc[r]);
-}
-
-/* A tile of `rows` rows from row `r` of a chunk of `end`, whose last one stands for those past it. */
-static BS_INLINE void bs_vector_tile(const bs_pass *p, const bs_activations *a, size_t from, int r, int end,
-                                     const int rows, const int send, bs_sums *sums, int column)
-{
-    const int8_t *x[BS_CODE_ROWS];
-    for (int i = 0; i < rows; i++) {
-        size_t row = bs_picked(a, from + (size_t)bs_min(r + i, end - 1));
-        x[i] = a->codes + row * (size_t)a->pitch + 32 * (size_t)p->first;
-    }
-    bs_panel_rows(p, rows, send, x, r, sums + r, column);
-}
-
-/* A pass over rows [from, from + rows) of the activations, by vectors. */
-static void bs_vector_rows(const bs_pass *p, const bs_activations *a, size_t from, int rows, bs_sums *sums,
-                           int column)
-{
-    const int half = BS_CODE_ROWS / 2;
-    int r = 0;
-    for (; rows - r > half && r < BS_SEND_TILES * BS_CODE_ROWS; r += BS_CODE_ROWS)
-        bs_vector_tile(p, a, from, r, rows, BS_CODE_ROWS, 1, sums, column);
-    for (; rows - r > half; r += BS_CODE_ROWS)
-        bs_vector_tile(p, a, from, r, rows, BS_CODE_ROWS, 0, sums, column);
-    if (r < rows) bs_vector_tile(p, a, from, r, rows, half, 1, sums, column);
 }
 
 #endif

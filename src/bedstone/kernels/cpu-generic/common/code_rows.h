@@ -2,7 +2,7 @@
 #ifndef BS_CODE_ROWS_H
 #define BS_CODE_ROWS_H
 
-#include <code_panel.h>
+#include <code_tiles.h>
 
 #define bs_rows_lay bs_span_lay
 #define bs_code_rows bs_vector_rows

@@ -98,14 +98,19 @@ static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_
 static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, const bs_pass *p, int steps)
 {
     int last = c + VO >= w->count, end = p->first + p->count, blocks = p->count;
-    bs_sender s = {.w = w->row + (last ? 0 : c + VO), .skip = bs_row_bytes(32 * p->first)};
+    size_t pitch = bs_row_bytes(k);
+    bs_sender s = {.w = w->row + (last ? 0 : c + VO), .rows = VO, .skip = bs_row_bytes(32 * p->first)};
     if (last) {
         int more = end < k / 32;
-        s.skip = more ? bs_row_bytes(32 * end) : (size_t)w->count * bs_row_bytes(k);
+        s.skip = more ? bs_row_bytes(32 * end) : (size_t)w->count * pitch;
         blocks = bs_min(BS_SPAN, k / 32 - (more ? end : 0));
     }
-    s.lines = VO * (uint32_t)((bs_row_bytes(32 * blocks) + 63) / 64);
-    s.each = (s.lines << 16) / (uint32_t)steps + 1;
+    s.bytes = bs_row_bytes(32 * blocks);
+    if (s.bytes == pitch && s.w[VO - 1] == s.w[0] + (VO - 1) * pitch) {
+        s.rows = 1;
+        s.bytes = VO * pitch;
+    }
+    s.each = bs_ceil_div(s.rows * bs_ceil_div((int)s.bytes, 64), steps);
     return s;
 }
 
@@ -122,7 +127,7 @@ static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size
         bs_rows_lay(a, pass.first, pass.count, from, rows, span);
         for (int c = 0; c < w->count; c += VO) {
             sender = bs_after(w, a->k, c, &pass, pass.count * (1 + tiles));
-            bs_pack(w->row + c, pass.first, pass.count, pass.panel, &sender);
+            pass.w = w->row + c;
             bs_code_rows(&pass, a, from, rows, scratch->sums, c);
         }
     }

@@ -6,7 +6,7 @@
 #ifndef BS_CODE_ROWS_H
 #define BS_CODE_ROWS_H
 
-#include <code_panel.h>
+#include <code_tiles.h>
 
 #define BS_TILE_LINES 16 /* rows of a tile of activations, and of its sums */
 #define BS_SHARES (1 + BS_TWO_SCALES) /* parts of a block whose products are scaled apart */
@@ -201,6 +201,7 @@ static void bs_code_rows(const bs_pass *p, const bs_activations *a, size_t from,
         bs_vector_rows(p, a, from, rows, sums, column);
         return;
     }
+    bs_pack(p);
     bs_panel_signed(p->panel, p->count);
     bs_tiles_open();
     for (int r = 0; r < rows; r += BS_TILE_LINES) {

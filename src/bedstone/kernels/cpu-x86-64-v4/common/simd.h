@@ -175,22 +175,51 @@ static BS_INLINE void vf_transpose(const float *const rows[VL], int at, float *o
     }
 }
 
-/* Lane L of register i comes from row i + 4 L: words side by side are rows in their order. */
+/* Steps of `vo_sixteen` that a product may take in turn with its own: registers hold both. */
+#define BS_PACKS_ALONG 1
+
+/* Lane L comes from row i + 4 L: words side by side are rows in their order. */
+static BS_INLINE vow vo_gather(const uint8_t *const rows[VO], size_t offset, int i)
+{
+    __m512i r = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(rows[i] + offset)));
+    r = _mm512_inserti32x4(r, _mm_loadu_si128((const __m128i *)(rows[i + 4] + offset)), 1);
+    r = _mm512_inserti32x4(r, _mm_loadu_si128((const __m128i *)(rows[i + 8] + offset)), 2);
+    return (vow)_mm512_inserti32x4(r, _mm_loadu_si128((const __m128i *)(rows[i + 12] + offset)), 3);
+}
+
+static BS_INLINE void vo_deal_words(vow r[4])
+{
+    __m512i a = (__m512i)r[0], b = (__m512i)r[1], c = (__m512i)r[2], d = (__m512i)r[3];
+    r[0] = (vow)_mm512_unpacklo_epi32(a, b);
+    r[1] = (vow)_mm512_unpackhi_epi32(a, b);
+    r[2] = (vow)_mm512_unpacklo_epi32(c, d);
+    r[3] = (vow)_mm512_unpackhi_epi32(c, d);
+}
+
+static BS_INLINE void vo_deal_pairs(vow r[4])
+{
+    __m512i a = (__m512i)r[0], b = (__m512i)r[1], c = (__m512i)r[2], d = (__m512i)r[3];
+    r[0] = (vow)_mm512_unpacklo_epi64(a, c);
+    r[1] = (vow)_mm512_unpackhi_epi64(a, c);
+    r[2] = (vow)_mm512_unpacklo_epi64(b, d);
+    r[3] = (vow)_mm512_unpackhi_epi64(b, d);
+}
+
 static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, vow fours[4])
 {
-    __m512i r[4];
-    for (int i = 0; i < 4; i++) {
-        r[i] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(rows[i] + offset)));
-        r[i] = _mm512_inserti32x4(r[i], _mm_loadu_si128((const __m128i *)(rows[i + 4] + offset)), 1);
-        r[i] = _mm512_inserti32x4(r[i], _mm_loadu_si128((const __m128i *)(rows[i + 8] + offset)), 2);
-        r[i] = _mm512_inserti32x4(r[i], _mm_loadu_si128((const __m128i *)(rows[i + 12] + offset)), 3);
-    }
-    __m512i a = _mm512_unpacklo_epi32(r[0], r[1]), b = _mm512_unpacklo_epi32(r[2], r[3]);
-    __m512i c = _mm512_unpackhi_epi32(r[0], r[1]), d = _mm512_unpackhi_epi32(r[2], r[3]);
-    fours[0] = (vow)_mm512_unpacklo_epi64(a, b);
-    fours[1] = (vow)_mm512_unpackhi_epi64(a, b);
-    fours[2] = (vow)_mm512_unpacklo_epi64(c, d);
-    fours[3] = (vow)_mm512_unpackhi_epi64(c, d);
+    for (int i = 0; i < 4; i++) fours[i] = vo_gather(rows, offset, i);
+    vo_deal_words(fours);
+    vo_deal_pairs(fours);
+}
+
+static BS_INLINE voi vo_dot4(voi acc, vow w, int32_t x)
+{
+    return (voi)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)w, _mm512_set1_epi32(x));
+}
+
+static BS_INLINE vof vo_join(v8f low, v8f high)
+{
+    return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
 }
 
 #endif
