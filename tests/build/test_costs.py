@@ -11,7 +11,7 @@ from bedstone.lane.launch import Attention, Delta, Embed, ExpertGlu, Glu, Sequen
 from cuda_sets import every_entry
 from planned import planned
 
-F32 = 4
+F32, BF16 = 4, 2
 
 
 def of_kind(step, kind, at=1000):
@@ -38,7 +38,7 @@ def test_a_decode_step_streams_every_matrix_once(name):
 
 def test_a_decode_step_reads_the_keys_and_values_before_it_and_writes_its_own():
     config = shape_checkpoint("qwen3-4b").config
-    row = F32 * 2 * config.layers * config.kv_heads * config.head_dim
+    row = BF16 * 2 * config.layers * config.kv_heads * config.head_dim
     for at in (1, 2, 1000):
         assert Cost.of(launch_costs(planned("qwen3-4b"), at)).cache == (at + 1) * row
 
@@ -83,7 +83,7 @@ def test_a_window_bounds_what_is_read(at, seen):
     cost, launch = of_kind(planned("gemma-3-4b"), Attention, at)
     keys = [m.nbytes for m in cost.moved if m.what == "cache" and not m.write]
     assert launch.window == 1024
-    assert keys == [F32 * seen * 4 * 256] * 2
+    assert keys == [BF16 * seen * 4 * 256] * 2
 
 
 def test_one_row_reads_the_experts_it_chooses_and_several_read_the_distinct_ones():

@@ -96,7 +96,7 @@ def test_costs_are_counted_where_asked():
         planned("--config", "smollm2-135m", "--form", "decode", "--at", at, *GIVEN)
         for at in ("10", "20")
     )
-    row = 4 * 2 * 30 * 3 * 64
+    row = 2 * 2 * 30 * 3 * 64
     assert far["decode"]["traffic"]["cache"] - near["decode"]["traffic"]["cache"] == 10 * row
 
 

@@ -10,7 +10,17 @@ import ml_dtypes
 import numpy as np
 
 from bedstone.library.catalog import cpu_kernels
-from bedstone.library.kernel import PARTS, Dim, Extent, Kernel, Param, Shared, Stage
+from bedstone.library.kernel import (
+    PARTS,
+    CacheType,
+    Dim,
+    Extent,
+    Kernel,
+    KernelSet,
+    Param,
+    Shared,
+    Stage,
+)
 from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StateParam
 from bedstone.target.cpu import runnable
 from bedstone.target.features import read_features
@@ -50,13 +60,18 @@ def poison(shape: tuple[int, ...], dtype: type) -> np.ndarray:
 
 @dataclass
 class Library:
-    """The compiled kernels of one hardware set."""
+    """The compiled kernels of one hardware set, for tables of one type."""
 
     hardware: str
     compiler: Compiler
     cache: Path
     loaded: dict[str, ctypes.CDLL]
     flags: tuple[str, ...] = ()
+    tables: CacheType = "f32"
+
+    @property
+    def kernels(self) -> KernelSet:
+        return cpu_kernels(self.tables)
 
     def load(self, modules: frozenset[str]) -> None:
         missing = sorted(modules - self.loaded.keys())
@@ -65,7 +80,7 @@ class Library:
         self.loaded |= {m: ctypes.CDLL(str(p)) for m, p in zip(missing, paths, strict=True)}
 
     def unit(self, module: str) -> Unit:
-        kernel = next(k for k in cpu_kernels().kernels.values() if k.module == module)
+        kernel = next(k for k in self.kernels.kernels.values() if k.module == module)
         unit = read_sources(read_sets()[self.hardware]).unit(kernel.source, kernel.defines)
         return replace(unit, flags=(*unit.flags, *self.flags))
 
@@ -79,7 +94,7 @@ class Library:
 
         One array given for two parameters is one piece of memory.
         """
-        kernel = cpu_kernels().get(entry)
+        kernel = self.kernels.get(entry)
         assert kernel is not None, entry
         assert {p.name for p in kernel.params} == args.keys(), (entry, args.keys())
         self.load(frozenset({kernel.module}))

@@ -13,7 +13,7 @@ from bedstone.lane.schedule import Numerics, Schedule
 from bedstone.lane.shim import Shim
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.cuda.catalog import cuda_kernels
-from bedstone.library.kernel import KernelSet
+from bedstone.library.kernel import CacheType, KernelSet
 from bedstone.spec.target import Vendor
 from bedstone.target.architecture import CLUSTERS, WARPGROUPS, parse_arch
 from bedstone.target.cpu import choose
@@ -65,20 +65,24 @@ def target_lane(target: str, numerics: Numerics) -> Lane:
 
 
 def _cpu(_: HardwareSet, numerics: Numerics) -> Lane:
-    kernels = cpu_kernels()
+    kernels = cpu_kernels(_cache_of(numerics))
     return Lane(numerics, kernels, CpuShim(kernels), Knobs())
 
 
 def _cuda(hardware: HardwareSet, numerics: Numerics) -> Lane:
-    """Rounded activations go with rounded caches: both are bfloat16."""
     arch = parse_arch(hardware.arch)
     clusters = arch is not None and arch.capability >= CLUSTERS
     kernels = cuda_kernels(
-        "bf16" if numerics == "quantized" else "f32",
+        _cache_of(numerics),
         clusters=clusters,
         warpgroups=hardware.arch == WARPGROUPS,
     )
     return Lane(numerics, kernels, CudaShim(kernels), Knobs(max_chunk=2048))
+
+
+def _cache_of(numerics: Numerics) -> CacheType:
+    """Rounded activations go with rounded caches."""
+    return "bf16" if numerics == "quantized" else "f32"
 
 
 _LANES: dict[Vendor, Callable[[HardwareSet, Numerics], Lane]] = {"cpu": _cpu, "nvidia": _cuda}

@@ -31,7 +31,7 @@ PIECES = "_pieces"
 _ROUNDS = "_r"
 
 _BLOCKS = 32
-"""Of a row, to which its pieces are dealt."""
+"""Of each sixteen rows, to which their pieces are dealt."""
 
 GATHERED_ROWS = 16
 """Rows one block copies out of a table."""
@@ -148,7 +148,7 @@ _SCALARS = frozenset(
     param.name for param in _SIZES + _PAGED + ints("stride") + _SCORES + ints("own")
 )
 _JOINED = "rows heads groups dv page pages_width window"
-_PIECES_GRID = (Extent("rows"), Extent(times=_BLOCKS), Extent())
+_PIECES_GRID = (Extent("rows", 16, _BLOCKS), Extent(), Extent())
 _JOIN_GRID = (Extent("rows"), Extent("groups"), Extent())
 _PARTS = (Dim(("rows",)), Dim(("page", "pages_width"), PIECE), Dim(("heads",)), Dim(("dv",), 1, 2))
 """Of each piece the values, the maximum and the sum of every head."""

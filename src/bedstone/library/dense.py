@@ -30,6 +30,10 @@ _CHUNK = 4096
 _SAMPLER = Shared(2048 * (8 + 4) + 2048 * 8)
 """Of each tile of a row its weight and its largest logit, and what each digit of a key comes to."""
 
+_LAID_HEAD = Shared(0, (("head_dim", 4),))
+_LAID_UNIT = Shared(0, (("unit", 4),))
+"""What a table of rounded values gets is made as floats first."""
+
 _NORM = ints("rows width unit") + floats("eps") + ints("plus_one")
 
 
@@ -63,8 +67,8 @@ def norm_rows(coding: Coding) -> Iterator[Row]:
     yield "quantize", "norm.c", params, EACH_ROW, None
     x, table = inputs("x w"), TABLE + _NORM
     yield "norm_p", "norm_parts.c", x + outputs("y") + _NORM + window("x"), EACH_ROW, None
-    yield "norm_cols", "norm_parts.c", x + table + COLUMNS, EACH_ROW, None
-    yield "norm_p_cols", "norm_parts.c", x + table + window("x") + COLUMNS, EACH_ROW, None
+    yield "norm_cols", "norm_parts.c", x + table + COLUMNS, EACH_ROW, _LAID_UNIT
+    yield "norm_p_cols", "norm_parts.c", x + table + window("x") + COLUMNS, EACH_ROW, _LAID_UNIT
     params = inputs("x") + outputs("y") + ints("rows width unit") + floats("eps")
     yield "l2norm", "norm_parts.c", params, EACH_ROW, None
 
@@ -81,7 +85,8 @@ def rope_rows(_: Coding) -> Iterator[Row]:
         sizes += (window(*x.split()) + ints("offset")) if part else ()
         family = ("rope", "rope_parts")[count - 1] + norm + part
         for ending, to, columns in _destinations(last):
-            yield f"{family}{ending}", "rope.c", buffers + to + sizes + columns, EACH_ROW, None
+            laid = _LAID_HEAD if ending else None
+            yield f"{family}{ending}", "rope.c", buffers + to + sizes + columns, EACH_ROW, laid
     freqs = (Param("freqs", BytesParam(4 * MOST_PAIRS)),)
     params = freqs + outputs("cos sin") + ints("capacity half") + floats("factor")
     yield "rope_table", "rope_table.c", params, (Extent("capacity", 64),), None

@@ -11,12 +11,11 @@ from functools import cache
 from pathlib import PurePath
 from types import MappingProxyType
 
-from bedstone.library.catalog import every_kernel
+from bedstone.library.catalog import every_kernel, for_tables, narrowed, touches
 from bedstone.library.coding import BF16
 from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent
 from bedstone.library.kernel import (
     MAPS,
-    TABLES,
     CacheType,
     Extent,
     Geometry,
@@ -28,7 +27,7 @@ from bedstone.library.kernel import (
     Suits,
     Variant,
 )
-from bedstone.spec.manifest import BytesParam, StateParam
+from bedstone.spec.manifest import BytesParam
 
 _FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
@@ -56,10 +55,10 @@ def cuda_kernels(cache: CacheType, *, clusters: bool = True, warpgroups: bool = 
             if geometry is not None and (warpgroups or not geometry.boxes):
                 fit = _fit(geometry, clusters=clusters, roomy=warpgroups)
                 found[name] = made = _launched(replace(kernel, entry=name), fit)
-                touching |= {made.module} if geometry.rounds or _touches(made) else set()
+                touching |= {made.module} if geometry.rounds or touches(made) else set()
         variants[kernel.entry] = tuple(item for item in others.items() if item[0] in found)
     if cache != "f32":
-        found = {n: _for_tables(k, cache) if k.module in touching else k for n, k in found.items()}
+        found = for_tables(found, touching, cache)
     rows = {entry: rows for entry, rows in variants.items() if rows}
     joins = _joins(cache, clusters=clusters, roomy=warpgroups)
     return KernelSet(
@@ -82,7 +81,7 @@ def _joins(cache: CacheType, *, clusters: bool, roomy: bool) -> Mapping[str, Joi
     for each in _JOININGS:
         geometry = _fit(each.geometry, clusters=clusters, roomy=roomy)
         both = _both(each, plain[each.first], plain[each.second])
-        kernel = _for_tables(_launched(both, geometry), cache)
+        kernel = narrowed(_launched(both, geometry), cache)
         made[each.entry] = Join(each.first, each.second, kernel, each.suits)
     return MappingProxyType(made)
 
@@ -135,13 +134,3 @@ def _defines(kernel: Kernel, geometry: Geometry) -> Mapping[str, str]:
 
 def _maps(geometry: Geometry) -> tuple[Param, ...]:
     return (Param(MAPS, BytesParam(128 * len(geometry.boxes))),) if geometry.boxes else ()
-
-
-def _touches(kernel: Kernel) -> bool:
-    return any(isinstance(p.type, StateParam) and p.name in TABLES for p in kernel.params)
-
-
-def _for_tables(kernel: Kernel, cache: CacheType) -> Kernel:
-    """A kernel whose module depends on the type of tables, compiled for another one."""
-    defines = MappingProxyType({**kernel.defines, "BS_CACHE": cache})
-    return replace(kernel, module=f"{kernel.module}-{cache}cache", defines=defines)

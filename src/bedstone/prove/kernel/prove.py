@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from bedstone.build.kernels import catalogs
 from bedstone.errors import CallerError, CapacityError, DefinitionError, WeightError
 from bedstone.library.catalog import cpu_kernels
-from bedstone.library.kernel import KernelSet
+from bedstone.library.kernel import CacheType, KernelSet
 from bedstone.prove.apart import Death, Mark, run_apart
 from bedstone.prove.kernel.case import Judged
 from bedstone.prove.kernel.identify import Known, identify
@@ -107,7 +108,7 @@ def _identified(
 def _sets(device: DeviceName) -> list[KernelSet]:
     """The kernels that the library states for a device's vendor; all CPU sets are alike."""
     if device == "cpu":
-        return [cpu_kernels()]
+        return [cpu_kernels(cache) for cache in get_args(CacheType)]
     every = (each for each in read_sets().values() if each.vendor == "nvidia")
     return [kernels for hardware in every for kernels in catalogs(hardware)]
 

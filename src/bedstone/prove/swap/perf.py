@@ -142,12 +142,14 @@ def _copied(device: Device, source: Memory, target: Memory, clock: Clock) -> flo
 
 def _fill(side: Side) -> None:
     """Numbers of everyday size in every paged state, zeros in the others."""
-    drawn = np.random.default_rng(0).standard_normal(_DRAWN, np.float32).view(np.uint8)
+    numbers = np.random.default_rng(0).standard_normal(_DRAWN, np.float32)
+    # the upper half of a float32 is a bfloat16
+    drawn = (numbers.view(np.uint16)[1::2] if side.cached == "bf16" else numbers).tobytes()
     for region in side.stepper.regions:
         if region.kind == "state":
             paged = side.manifest.states[region.name].bytes_per_token
             with side.stepper.edit(region) as memory:
-                memory[:] = np.resize(drawn, memory.size) if paged else 0
+                memory[:] = np.resize(np.frombuffer(drawn, np.uint8), memory.size) if paged else 0
 
 
 def _step(sides: tuple[Side, Side], turn: Turn, clock: Clock) -> Pair:

@@ -7,6 +7,12 @@
 #define BS_ATTEND_H
 
 #include <pairs.h>
+#include <table.h>
+
+/* Rows of tables lie as cells, those of buffers as floats: kernels of wide tables need no telling. */
+#define BS_CELLS(cells) (BS_NARROW_TABLES && (cells))
+
+static BS_INLINE int bs_value_bytes(int cells) { return BS_CELLS(cells) ? (int)sizeof(bs_cell) : (int)sizeof(float); }
 
 #if BS_ROUND && BS_PAIR_PRODUCTS
 #include <attend_pairs.h>
@@ -32,17 +38,29 @@ typedef struct {
 /* Lines of rows that are yet to be sent for, a few rows side by side: a core that sends for many at once
    waits for them, or drops them, so they go while it works on the rows before. */
 typedef struct {
-    const float *const *rows;
-    int count, begin, end; /* rows, and the values of each */
+    const uint8_t *const *rows;
+    int count, begin, end; /* rows, and the bytes of each */
     int t, at, lane;
 } ahead;
 
-#define LINE (64 / (int)sizeof(float))
+#define LINE 64
 #define WALK 4 /* rows side by side: each lies in a page of its own, and is a stream for the core */
 
-static BS_INLINE void send(ahead *next, int lines)
+/* Sends for one line of each of the rows side by side. */
+static BS_INLINE void send_across(ahead *next)
 {
-    for (int i = 0; i < lines && next->t < next->count; i++) {
+#pragma GCC unroll 4
+    for (int i = 0; i < WALK; i++) __builtin_prefetch(next->rows[next->t + i] + next->at, 0, 2);
+    next->at += LINE;
+    if (next->at < next->end) return;
+    next->at = next->begin;
+    next->t += WALK;
+}
+
+static BS_INLINE void send(ahead *next, const int lines)
+{
+    for (int i = 0; lines % WALK == 0 && i < lines / WALK && next->t < next->count; i++) send_across(next);
+    for (int i = 0; lines % WALK && i < lines && next->t < next->count; i++) {
         __builtin_prefetch(next->rows[next->t + next->lane] + next->at, 0, 2);
         if (++next->lane < WALK) continue;
         next->lane = 0;
@@ -53,29 +71,39 @@ static BS_INLINE void send(ahead *next, int lines)
     }
 }
 
+/* Lines that `count` values take, at most. */
+static BS_INLINE int lines_for(int count, int cells) { return bs_ceil_div(count * bs_value_bytes(cells), LINE); }
+
 /* Values [at, at + width) of rows, VL rows after VL others. */
-static void lay_keys(const float *const rows[SLAB], size_t at, int width, float *keys, ahead *next)
+static BS_INLINE void lay_some_keys(const uint8_t *const rows[SLAB], const int cells, size_t at, int width, float *keys,
+                                    ahead *next)
 {
     for (int t = 0; t < SLAB; t += VL)
         for (int d = 0; d < width; d += STEP, keys += VL * VL) {
             vf some[VL / 4][4];
-            send(next, VL * STEP / LINE);
-            find_keys(rows + t, at + (size_t)d, bs_min(STEP, width - d), some);
+            send(next, lines_for(VL * STEP, cells));
+            find_keys(rows + t, cells, at + (size_t)d, bs_min(STEP, width - d), some);
             for (int c = 0; c < VL; c++) vf_store(keys + c * VL, some[c / 4][c % 4]);
         }
+}
+
+static void lay_keys(const uint8_t *const rows[SLAB], int cells, size_t at, int width, float *keys, ahead *next)
+{
+    if (BS_CELLS(cells)) lay_some_keys(rows, 1, at, width, keys, next);
+    else lay_some_keys(rows, 0, at, width, keys, next);
 }
 
 /* Sums of the products of `width` values of queries and of VL keys: four of every fourth value, or pair
    of values, each. Keys are laid, or in rows, `at` values into each. */
 static BS_INLINE void add_products(const float *const *q, const int count, const float *key,
-                                   const float *const *rows, size_t at, int width, ahead *next,
+                                   const uint8_t *const *rows, const int cells, size_t at, int width, ahead *next,
                                    vf acc[BS_QUERIES][4])
 {
     for (int d = 0, to = 0; d < width; d += STEP, to += VL, key += VL * VL) {
         vf k[VL / 4][4];
         if (rows) {
-            send(next, VL * STEP / LINE);
-            find_keys(rows, at + (size_t)d, bs_min(STEP, width - d), k);
+            send(next, lines_for(VL * STEP, cells));
+            find_keys(rows, cells, at + (size_t)d, bs_min(STEP, width - d), k);
         }
 #pragma GCC unroll 4
         for (int c = 0; c < VL / 4; c++) {
@@ -95,10 +123,19 @@ static BS_INLINE void add_products(const float *const *q, const int count, const
 
 /* Where the keys of VL positions lie: laid in `keys` and `keys_tail`, or in rows. */
 typedef struct {
-    const float *keys, *keys_tail, *const *rows, *const *rows_tail;
+    const float *keys, *keys_tail;
+    const uint8_t *const *rows, *const *rows_tail;
     size_t at, at_tail;
     int own, tail;
+    int cells, cells_tail;
 } key_block;
+
+static BS_INLINE void add_lying(const float *const *q, const int count, const uint8_t *const *rows, int cells, size_t at,
+                                int width, ahead *next, vf acc[BS_QUERIES][4])
+{
+    if (BS_CELLS(cells)) add_products(q, count, 0, rows, 1, at, width, next, acc);
+    else add_products(q, count, 0, rows, 0, at, width, next, acc);
+}
 
 static BS_INLINE void score_some(const query *queries, const int count, const int lying, const key_block *k,
                                  int to, ahead *next)
@@ -111,11 +148,13 @@ static BS_INLINE void score_some(const query *queries, const int count, const in
     const float *q[BS_QUERIES];
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) q[i] = queries[i].q;
-    add_products(q, count, k->keys, lying ? k->rows : 0, k->at, k->own, next, acc);
+    if (lying) add_lying(q, count, k->rows, k->cells, k->at, k->own, next, acc);
+    else add_products(q, count, k->keys, 0, 0, 0, k->own, next, acc);
     if (k->tail) {
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) q[i] = queries[i].q_tail;
-        add_products(q, count, k->keys_tail, lying ? k->rows_tail : 0, k->at_tail, k->tail, next, acc);
+        if (lying) add_lying(q, count, k->rows_tail, k->cells_tail, k->at_tail, k->tail, next, acc);
+        else add_products(q, count, k->keys_tail, 0, 0, 0, k->tail, next, acc);
     }
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) vf_store(queries[i].scores + to, vf_fold_quads(acc[i]));
@@ -149,7 +188,8 @@ static void score_lying(const query *queries, int count, const key_block *k, int
 
 /* Where the values of a piece lie: `at` values into each row, or laid for one tile of columns. */
 typedef struct {
-    const float *const *rows;
+    const uint8_t *const *rows;
+    int cells;
     size_t at;
     const float *laid; /* null: in rows */
 } values;
@@ -157,7 +197,7 @@ typedef struct {
 /* `count` queries gain their weighted values of positions [first, last] of a piece: `columns` vectors, of
    which the last has `n` values, that go `to` values into each result. */
 static BS_INLINE void weigh_columns(const query *queries, const int count, const int columns, const int n,
-                                    const values *of, int to, int first, int last, ahead *next)
+                                    const values *of, const int cells, int to, int first, int last, ahead *next)
 {
     vf acc[BS_QUERIES][4];
     const float *weights[BS_QUERIES], *laid = of->laid;
@@ -170,11 +210,11 @@ static BS_INLINE void weigh_columns(const query *queries, const int count, const
     }
     for (int t = first; t <= last; t += UNIT) {
         vf v[4];
-        if (next) send(next, UNIT * columns * VL / LINE);
+        if (next) send(next, lines_for(UNIT * columns * VL, cells));
 #pragma GCC unroll 8
         for (int j = 0; j < columns; j++)
             v[j] = laid ? vf_load(laid + t / UNIT * COLUMNS + j * VL)
-                        : value_of(of->rows, t, of->at + (size_t)(to + j * VL), j + 1 < columns ? VL : n);
+                        : value_of(of->rows, cells, t, of->at + (size_t)(to + j * VL), j + 1 < columns ? VL : n);
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) {
             vf weight = weight_of(weights[i], t);
@@ -190,17 +230,24 @@ static BS_INLINE void weigh_columns(const query *queries, const int count, const
 }
 
 /* Columns [to, to + width) of results: whole tiles, then vectors; of laid values at most one tile. */
+static BS_INLINE void weigh_tiles(const query *queries, const int count, const values *of, const int cells, int to,
+                                  int width, int first, int last, ahead *next)
+{
+    int d = 0;
+    for (; d + COLUMNS <= width; d += COLUMNS)
+        weigh_columns(queries, count, 4, VL, of, cells, to + d, first, last, next);
+    for (values rest = *of; d < width; d += VL) {
+        if (of->laid) rest.laid = of->laid + d;
+        weigh_columns(queries, count, 1, bs_min(VL, width - d), &rest, cells, to + d, first, last, next);
+    }
+}
+
 static BS_INLINE void weigh_some(const query *queries, const int count, const values *of, int to, int width,
                                  int first, int last, ahead *next)
 {
     if (first > last) return;
-    int d = 0;
-    for (; d + COLUMNS <= width; d += COLUMNS)
-        weigh_columns(queries, count, 4, VL, of, to + d, first, last, next);
-    for (values rest = *of; d < width; d += VL) {
-        if (of->laid) rest.laid = of->laid + d;
-        weigh_columns(queries, count, 1, bs_min(VL, width - d), &rest, to + d, first, last, next);
-    }
+    if (BS_CELLS(of->cells)) weigh_tiles(queries, count, of, 1, to, width, first, last, next);
+    else weigh_tiles(queries, count, of, 0, to, width, first, last, next);
 }
 
 static void weigh_together(const query *queries, int count, const values *of, int to, int width, int first,

@@ -1,10 +1,9 @@
 /* attention, attention_gate, attention_in, attention_flat, gather: over a sequence's paged rows, or
  * over keys and values made of them; a block is some rows of one group of heads.
  */
-#include <attention.h>
+#include <attention_pieces.h>
 
 #define ROWS 32 /* of a block */
-
 
 /* How an entry differs from the plainest: where keys and values lie, and what else it takes. */
 typedef struct {
@@ -61,20 +60,20 @@ static BS_INLINE void lay_flat(bs_cursor *at, form f, bs_attention *a, paging *p
     a->q_tail = a->q + a->own;
     a->q_tail_pitch = a->dk;
     size_t pitch = (size_t)bs_i32(at);
-    a->k_tail = (bs_rows){a->k_tail.x + bs_i32(at), p->pages, p->page, pitch, 0};
+    a->k_tail = (bs_rows){(const bs_cell *)a->k_tail.x + bs_i32(at), p->pages, p->page, 1, pitch, 0};
 }
 
 /* Keys and values in tables. */
 static BS_INLINE void lay_paged(bs_cursor *at, form f, bs_attention *a, paging *p)
 {
     int dv = f.values_in_keys ? a->dk : a->dv;
-    a->k = (bs_rows){a->k.x, 0, p->page, (size_t)(a->groups * a->dk), (size_t)a->dk};
-    a->v = (bs_rows){a->v.x, 0, p->page, (size_t)(a->groups * dv), (size_t)dv};
+    a->k = (bs_rows){a->k.x, 0, p->page, 1, (size_t)(a->groups * a->dk), (size_t)a->dk};
+    a->v = (bs_rows){a->v.x, 0, p->page, 1, (size_t)(a->groups * dv), (size_t)dv};
     if (!f.split) return;
     a->own = a->q_pitch = bs_i32(at);
     a->q_tail_pitch = a->dk - a->own;
     a->k_tail = a->k;
-    a->k_tail.x += a->own;
+    a->k_tail.x = (const bs_cell *)a->k.x + a->own;
 }
 
 static BS_INLINE void read_attention(bs_cursor *at, form f, bs_attention *a, paging *p)
@@ -86,9 +85,14 @@ static BS_INLINE void read_attention(bs_cursor *at, form f, bs_attention *a, pag
     else lay_paged(at, f, a, p);
 }
 
+static BS_INLINE const int32_t *pages_of(const paging *p, int row)
+{
+    return p->pages + (size_t)row * (size_t)p->stride * (size_t)p->width;
+}
+
 static BS_INLINE void find_pages(bs_attention *a, const paging *p, int row)
 {
-    a->k.pages = a->v.pages = a->k_tail.pages = p->pages + (size_t)row * (size_t)p->stride * (size_t)p->width;
+    a->k.pages = a->v.pages = a->k_tail.pages = pages_of(p, row);
 }
 
 /* The last rows of a chunk see most, and so begin first. */
@@ -108,25 +112,36 @@ static BS_INLINE void attention_entry(const bs_arg *args, const bs_dim3 *block, 
 
 /* --- in pieces --------------------------------------------------------------------------------- */
 
-/* A row's pieces are dealt to the blocks of a grid's y one by one, in such an order that each half of the
-   blocks has half of them, and each half of that: threads have neighbouring blocks. */
-static BS_INLINE int dealt(int block, int blocks)
+/* What comes after task `t`, wherever it is done: most often by the same thread. */
+static BS_INLINE following coming_after(const bs_attention *a, const paging *p, task t)
 {
-    int at = 0;
-    for (int bit = 1; bit < blocks; bit *= 2) at = 2 * at + ((block & bit) != 0);
-    return at;
+    following next = {a->k, t.group, 0, -1};
+    if (t.row == a->rows) return next;
+    next.k.pages = pages_of(p, t.row);
+    next.from = bs_max(t.piece * PIECE, first_seen(a, t.row));
+    next.last = a->position[t.row];
+    return next;
 }
 
+/* The pieces of all rows are dealt in their order to all blocks: of many pieces whole ones, which are read in the
+   order of memory, of few a group at a time. */
 static BS_INLINE void pieces_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
                                    void *shared, form f)
 {
     bs_attention a = {0};
     paging p = {0};
+    int64_t pieces = 0, blocks = grid->x, at = block->x;
     f.in_pieces = 1;
     read_attention(&args, f, &a, &p);
-    find_pages(&a, &p, (int)block->x);
-    attend_pieces(&a, (int)block->x, dealt((int)block->y, (int)grid->y), (int)grid->y,
-                  bs_ceil_div(p.page * p.width, PIECE), shared);
+    for (int r = 0; r < a.rows; r++) pieces += pieces_of(&a, r);
+    int apart = 4 * pieces < blocks ? a.groups : 1, most = bs_ceil_div(p.page * p.width, PIECE);
+    int end = (int)(pieces * apart * (at + 1) / blocks);
+    for (int i = (int)(pieces * apart * at / blocks); i < end; i++) {
+        task t = task_at(&a, i, apart);
+        following then = coming_after(&a, &p, task_at(&a, i + 1, apart));
+        find_pages(&a, &p, t.row);
+        attend_part(&a, t, &then, part_of(&a, t.row, most, t.piece), shared);
+    }
 }
 
 static BS_INLINE void join_entry(const bs_arg *args, const bs_dim3 *block, void *shared, form f)
@@ -214,18 +229,23 @@ static BS_INLINE void gather_entry(const bs_arg *args, const bs_dim3 *block, int
 {
     bs_cursor at = args;
     bs_rows table = {0};
+    table.cells = 1;
     table.x = bs_ptr(&at);
     table.pages = bs_ptr(&at);
     bs_forms out = bs_forms_out(&at, to_float, to_codes);
     int rows = bs_i32(&at), width = bs_i32(&at), first = GATHERED * (int)block->x;
     table.page = bs_i32(&at);
     table.pitch = (size_t)bs_i32(&at);
-    table.x += bs_i32(&at);
+    table.x = (const bs_cell *)table.x + bs_i32(&at);
     for (int t = first; t < bs_min(first + GATHERED, rows); t++) {
-        const float *row = row_of(&table, t);
-        size_t place = (size_t)t * (size_t)width;
-        if (to_float) memcpy(out.y + place, row, (size_t)width * sizeof(float));
-        if (to_codes) bs_quantize_row(row, width, bs_quantized_at(out.q, place));
+        const bs_cell *row = (const bs_cell *)row_of(&table, t);
+        for (int i = 0; i < width; i += BS_QBLOCK) {
+            float some[BS_QBLOCK];
+            int count = bs_min(BS_QBLOCK, width - i);
+            for (int j = 0; j < count; j += VL)
+                vf_store(some + j, bs_cells_load(row + i + j, bs_min(VL, count - j)));
+            bs_put_forms(out, (size_t)t * (size_t)width + (size_t)i, some, count);
+        }
     }
 }
 

@@ -18,9 +18,9 @@
 
 /* Rows by position: of a sequence's pages, or one after another; each holds every group's values. */
 typedef struct {
-    const float *x;
+    const void *x;
     const int32_t *pages; /* null: position t is row t */
-    int page;
+    int page, cells;      /* whether they are a table's */
     size_t pitch, unit;   /* values from a row to the next, from a group to the next */
 } bs_rows;
 
@@ -45,23 +45,24 @@ typedef struct {
     float *values; /* [PIECE / UNIT][COLUMNS] */
 } bs_queries;
 
-static BS_INLINE const float *row_of(const bs_rows *r, int t)
+static BS_INLINE const uint8_t *row_of(const bs_rows *r, int t)
 {
     size_t row = (size_t)t;
     if (r->pages) row = (size_t)r->pages[t / r->page] * (size_t)r->page + (size_t)(t % r->page);
-    return r->x + row * r->pitch;
+    return (const uint8_t *)r->x + row * r->pitch * (size_t)bs_value_bytes(r->cells);
 }
 
 /* The rows of positions [from, from + count). Those past `last` repeat it and are masked later. */
-static void find_rows(const bs_rows *r, int from, int count, int last, const float **rows)
+static void find_rows(const bs_rows *r, int from, int count, int last, const uint8_t **rows)
 {
-    const float *row = row_of(r, from);
+    size_t pitch = r->pitch * (size_t)bs_value_bytes(r->cells);
+    const uint8_t *row = row_of(r, from);
     int left = r->pages ? r->page - from % r->page : count;
     for (int t = 0; t < count; t++) {
         rows[t] = row;
         if (from + t >= last) continue;
         if (--left > 0) {
-            row += r->pitch;
+            row += pitch;
         } else {
             row = row_of(r, from + t + 1);
             left = r->pages ? r->page : count;
@@ -113,14 +114,15 @@ static void join(float *acc, float *top, float *sum, const float *more, float mo
 
 /* Where the rows of one piece's positions lie. */
 typedef struct {
-    const float *k[PIECE], *tail[PIECE], *v[PIECE];
+    const uint8_t *k[PIECE], *tail[PIECE], *v[PIECE];
 } found;
 
-/* Lines of rows that queries of `of` read, of positions [begin, end) of a piece. */
-static ahead lines_of(const bs_queries *of, const bs_rows *table, const float *const *rows, int begin,
-                      int end)
+/* Lines of rows that as many queries as those of `of` read, of groups from `group` on and positions [begin, end)
+   of a piece. */
+static ahead lines_of(const bs_queries *of, int group, const bs_rows *table, const uint8_t *const *rows,
+                      int begin, int end)
 {
-    int at = of->group * (int)table->unit, width = of->count / of->each * (int)table->unit;
+    int unit = (int)table->unit * bs_value_bytes(table->cells), at = group * unit, width = of->count / of->each * unit;
     return (ahead){rows, bs_min(end, PIECE), at, at + width, begin / SLAB * SLAB, at, 0};
 }
 
@@ -130,20 +132,20 @@ static void score_piece(const bs_attention *a, bs_queries *of, const found *rows
 {
     int groups = of->count / of->each, tail = a->dk - a->own;
     for (int slab = begin / SLAB * SLAB; slab < end; slab += SLAB) {
-        ahead next = slab + SLAB < end ? lines_of(of, &a->k, rows->k, slab + SLAB, slab + 2 * SLAB)
-                                       : lines_of(of, &a->v, rows->v, begin, begin + SLAB);
+        ahead next = slab + SLAB < end ? lines_of(of, of->group, &a->k, rows->k, slab + SLAB, slab + 2 * SLAB)
+                                       : lines_of(of, of->group, &a->v, rows->v, begin, bs_min(begin + SLAB, end));
         for (int g = 0; g < groups; g++) {
             query *queries = of->all + g * of->each;
             size_t group = (size_t)(of->group + g), at = group * a->k.unit, at_tail = group * a->k_tail.unit;
             int few = of->each <= BS_QUERIES, own = LAID(a->own);
             float *tails = of->keys + SLAB * own;
             if (!few) {
-                lay_keys(rows->k + slab, at, a->own, of->keys, &next);
-                if (tail) lay_keys(rows->tail + slab, at_tail, tail, tails, &next);
+                lay_keys(rows->k + slab, a->k.cells, at, a->own, of->keys, &next);
+                if (tail) lay_keys(rows->tail + slab, a->k_tail.cells, at_tail, tail, tails, &next);
             }
             for (int t = 0; t < SLAB; t += VL) {
                 key_block k = {of->keys + t * own, tails + t * LAID(tail), rows->k + slab + t,
-                               rows->tail + slab + t, at, at_tail, a->own, tail};
+                               rows->tail + slab + t, at, at_tail, a->own, tail, a->k.cells, a->k_tail.cells};
                 for (int i = 0; i < of->each; i += BS_QUERIES) {
                     int count = bs_min(BS_QUERIES, of->each - i), seen = 0;
                     for (int j = i; j < i + count; j++)
@@ -165,11 +167,14 @@ static void weigh_laid(const bs_attention *a, bs_queries *of, const found *rows,
     begin &= -UNIT;
     for (int d = 0; d < a->dv; d += COLUMNS) {
         int width = bs_min(COLUMNS, a->dv - d);
-        values laid = {0, 0, of->values};
+        values laid = {0, 0, 0, of->values};
         for (int t = begin; t < end; t += UNIT)
-            for (int e = 0; e < width; e += VL)
-                vf_store(of->values + t / UNIT * COLUMNS + e,
-                         value_of(rows->v, t, at + (size_t)(d + e), bs_min(VL, width - e)));
+            for (int e = 0; e < width; e += VL) {
+                int n = bs_min(VL, width - e);
+                vf v = BS_CELLS(a->v.cells) ? value_of(rows->v, 1, t, at + (size_t)(d + e), n)
+                                            : value_of(rows->v, 0, t, at + (size_t)(d + e), n);
+                vf_store(of->values + t / UNIT * COLUMNS + e, v);
+            }
         for (int i = 0; i < of->count; i += BS_QUERIES)
             weigh(of->all + i, bs_min(BS_QUERIES, of->count - i), from, begin, end, &laid, d, width, 0);
     }
@@ -181,10 +186,10 @@ static void weigh_lying(const bs_attention *a, bs_queries *of, const found *rows
 {
     int groups = of->count / of->each;
     for (int slab = begin / SLAB * SLAB; slab < end; slab += SLAB) {
-        ahead more = lines_of(of, &a->v, rows->v, slab + SLAB, bs_min(slab + 2 * SLAB, end));
+        ahead more = lines_of(of, of->group, &a->v, rows->v, slab + SLAB, bs_min(slab + 2 * SLAB, end));
         ahead *next = slab + SLAB < end ? &more : then;
         for (int g = 0; g < groups; g++) {
-            values lying = {rows->v, (size_t)(of->group + g) * a->v.unit, 0};
+            values lying = {rows->v, a->v.cells, (size_t)(of->group + g) * a->v.unit, 0};
             for (int i = 0; i < of->each; i += BS_QUERIES)
                 weigh(of->all + g * of->each + i, bs_min(BS_QUERIES, of->each - i), from, bs_max(slab, begin),
                       bs_min(slab + SLAB, end), &lying, 0, a->dv, i ? 0 : next);
@@ -192,16 +197,23 @@ static void weigh_lying(const bs_attention *a, bs_queries *of, const found *rows
     }
 }
 
-/* The piece from `from` on, of queries of which some see positions [first, last]; the piece from
-   `then` on, if that is one of those, is read next. */
-static void attend_piece(const bs_attention *a, bs_queries *of, int from, int first, int last, int then)
+/* Keys that are read next: of groups from `group` on, from position `from` of a sequence. */
+typedef struct {
+    bs_rows k;
+    int group, from, last;
+} following;
+
+/* The piece from `from` on, of queries of which some see positions [first, last]; then come the keys of `then`. */
+static void attend_piece(const bs_attention *a, bs_queries *of, int from, int first, int last,
+                         const following *then)
 {
     found rows;
-    const float *following[SLAB];
+    const uint8_t *coming[SLAB];
     int begin = bs_max(first - from, 0), end = bs_min(last - from + 1, PIECE), slab = begin / SLAB * SLAB;
-    find_rows(&a->k, from + slab, PIECE - slab, last, rows.k + slab);
-    if (a->own < a->dk) find_rows(&a->k_tail, from + slab, PIECE - slab, last, rows.tail + slab);
-    find_rows(&a->v, from + slab, PIECE - slab, last, rows.v + slab);
+    int count = bs_ceil_div(end, SLAB) * SLAB - slab;
+    find_rows(&a->k, from + slab, count, last, rows.k + slab);
+    if (a->own < a->dk) find_rows(&a->k_tail, from + slab, count, last, rows.tail + slab);
+    find_rows(&a->v, from + slab, count, last, rows.v + slab);
     score_piece(a, of, &rows, from, begin, end);
     for (int i = 0; i < of->count; i++) {
         query *q = &of->all[i];
@@ -214,8 +226,9 @@ static void attend_piece(const bs_attention *a, bs_queries *of, int from, int fi
         weigh_laid(a, of, &rows, from, begin, end);
         return;
     }
-    if (then <= last) find_rows(&a->k, then, SLAB, last, following);
-    ahead next = lines_of(of, &a->k, following, 0, then <= last ? SLAB : 0);
+    int more = then->from <= then->last;
+    if (more) find_rows(&then->k, then->from, SLAB, then->last, coming);
+    ahead next = lines_of(of, then->group, &a->k, coming, 0, more ? SLAB : 0);
     weigh_lying(a, of, &rows, from, begin, end, &next);
 }
 
@@ -242,6 +255,12 @@ static void finish_codes(const bs_attention *a, const float *acc, int row, int h
     bs_quantize_row(acc, heads * a->dv, bs_quantized_at(a->out.q, place));
 }
 
+/* The first position that a row sees. */
+static BS_INLINE int first_seen(const bs_attention *a, int row)
+{
+    return a->window > 0 ? bs_max(a->position[row] - a->window + 1, 0) : 0;
+}
+
 /* A query lies where it is, or in `laid`. */
 static void start(const bs_attention *a, query *q, int row, int head, float *laid)
 {
@@ -251,7 +270,7 @@ static void start(const bs_attention *a, query *q, int row, int head, float *lai
     q->q = a->q + place * (size_t)a->q_pitch;
     q->q_tail = a->q_tail + place * (size_t)a->q_tail_pitch;
     q->last = a->position[row];
-    q->first = a->window > 0 ? bs_max(q->last - a->window + 1, 0) : 0;
+    q->first = first_seen(a, row);
     if (query_lies(a->own) && query_lies(a->dk - a->own)) return;
     lay_query(q->q, a->own, laid);
     if (a->own < a->dk) lay_query(q->q_tail, a->dk - a->own, laid + LAID(a->own));
@@ -273,7 +292,7 @@ static void attend(const bs_attention *a, bs_queries *of, float *whole)
     }
     memset(whole, 0, sizeof(float) * (size_t)(of->count * a->dv));
     for (int from = first / PIECE * PIECE; from <= last; from += PIECE) {
-        attend_piece(a, of, from, first, last, from + PIECE);
+        attend_piece(a, of, from, first, last, &(following){a->k, of->group, from + PIECE, last});
         for (int i = 0; i < of->count; i++) {
             query *q = &of->all[i];
             if (q->first < from + PIECE && q->last >= from)
@@ -319,77 +338,6 @@ static void attend_rows(const bs_attention *a, int group, int row, int rows, flo
             q->acc = behind + of.count * (of.laid + PIECE) + i * a->dv;
         }
         attend(a, &of, behind + of.count * (of.laid + PIECE + a->dv));
-    }
-}
-
-/* Where a piece of a row leaves what it makes. */
-static BS_INLINE float *part_of(const bs_attention *a, int row, int pieces, int piece)
-{
-    return a->parts + ((size_t)row * (size_t)pieces + (size_t)piece) * (size_t)(a->heads * (a->dv + 2));
-}
-
-/* A piece of a row for heads of `groups` groups from `group` on: whole groups at a time where they fit,
-   else some of one. `then` is the piece that is read next. */
-static void attend_part(const bs_attention *a, int row, int group, int groups, int piece, int then,
-                        float *part, float *scratch)
-{
-    bs_queries of;
-    float *behind, *sums = part + a->heads * a->dv;
-    int each = a->heads / a->groups, fit = lay_out(a, &of, scratch, 0, &behind);
-    if (fit > each) fit -= fit % each;
-    for (int done = 0; done < groups * each; done += of.count) {
-        of.count = bs_min(fit, fit < each ? each - done % each : groups * each - done);
-        of.each = bs_min(of.count, each);
-        of.group = group + done / each;
-        for (int i = 0; i < of.count; i++) {
-            int head = group * each + done + i;
-            start(a, &of.all[i], row, head, behind + i * of.laid);
-            of.all[i].scores = behind + of.count * of.laid + i * PIECE;
-            of.all[i].acc = part + head * a->dv;
-        }
-        attend_piece(a, &of, piece * PIECE, of.all[0].first, of.all[0].last, then * PIECE);
-        for (int i = 0; i < of.count; i++) {
-            sums[2 * of.all[i].head] = of.all[i].top;
-            sums[2 * of.all[i].head + 1] = of.all[i].sum;
-        }
-    }
-}
-
-/* What one of `blocks` blocks does of a row that may have as many as `most` pieces: of many pieces whole
-   ones, which are read in the order of memory, of few only a group at a time. */
-static void attend_pieces(const bs_attention *a, int row, int block, int blocks, int most, float *scratch)
-{
-    int last = a->position[row], first = a->window > 0 ? bs_max(last - a->window + 1, 0) : 0;
-    if (last < 0) return;
-    int begin = first / PIECE, count = last / PIECE + 1 - begin;
-    int apart = 4 * count < blocks ? a->groups : 1, groups = a->groups / apart;
-    for (int i = block; i < count * apart; i += blocks) {
-        int piece = begin + i / apart, group = i % apart * groups;
-        attend_part(a, row, group, groups, piece, begin + (i + blocks) / apart,
-                    part_of(a, row, most, piece), scratch);
-    }
-}
-
-/* The heads of a group of one row, of what its pieces left. */
-static void join_pieces(const bs_attention *a, int row, int group, int pieces, float *whole)
-{
-    int each = a->heads / a->groups, fit = SCRATCH / (int)sizeof(float) / a->dv, last = a->position[row];
-    int first = a->window > 0 ? bs_max(last - a->window + 1, 0) : 0;
-    if (fit < each) fit -= fit % 32;
-    for (int done = 0, count; done < each; done += count) {
-        int head = group * each + done;
-        count = bs_min(fit, each - done);
-        memset(whole, 0, sizeof(float) * (size_t)(count * a->dv));
-        for (int i = 0; i < count; i++) {
-            float top = -BS_INFINITY, sum = 0.0f;
-            for (int piece = first / PIECE; piece * PIECE <= last; piece++) {
-                const float *part = part_of(a, row, pieces, piece), *acc = part + (head + i) * a->dv;
-                const float *sums = part + a->heads * a->dv + 2 * (head + i);
-                join(whole + i * a->dv, &top, &sum, acc, sums[0], sums[1], a->dv);
-            }
-            finish(a, whole + i * a->dv, sum, row, head + i);
-        }
-        finish_codes(a, whole, row, head, count);
     }
 }
 

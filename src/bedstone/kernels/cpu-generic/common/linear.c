@@ -2,6 +2,7 @@
 #include <gate.h>
 #include <product.h>
 #include <quantize.h>
+#include <table.h>
 
 #define BS_PARTS 4 /* matrices of one launch, at most */
 #define BS_UNIT 16 /* outputs dealt together: whole panels and tiles of every set */
@@ -14,7 +15,7 @@
 typedef struct {
     const uint8_t *w;
     const float *bias, *add;
-    float *y;
+    void *y; /* floats, or a table's cells */
     const int32_t *slot;
     int n;
     float cap;
@@ -57,23 +58,23 @@ static int take(bs_weight_rows *list, share *left, share *taken, int count, int 
 /* One row's sums to their part's row: a negative slot writes nothing. */
 static void put(share s, const float *sums, size_t row)
 {
-    float *y = s.of->y;
-    if (s.of->slot) {
-        if (s.of->slot[row] < 0) return;
-        row = (size_t)s.of->slot[row];
+    const int32_t *slot = s.of->slot;
+    if (slot) {
+        if (slot[row] < 0) return;
+        row = (size_t)slot[row];
     }
     size_t place = row * (size_t)s.of->n + (size_t)s.from;
     const float *bias = s.of->bias ? s.of->bias + s.from : 0;
     const float *add = s.of->add ? s.of->add + place : 0;
     float cap = s.of->cap;
-    y += place;
     for (int i = 0; i < s.count; i += VL) {
         int n = bs_min(VL, s.count - i);
         vf v = vf_load_n(sums + i, n);
         if (bias) v += vf_load_n(bias + i, n);
         if (add) v += vf_load_n(add + i, n);
         if (cap > 0) v = cap * vf_tanh(v / cap);
-        vf_store_n(y + i, v, n);
+        if (slot) bs_cells_store((bs_cell *)s.of->y + place + i, v, n);
+        else vf_store_n((float *)s.of->y + place + i, v, n);
     }
 }
 
@@ -84,7 +85,7 @@ static void send_for(share s, size_t row)
 {
     if (s.of->slot) return;
     for (int i = 0; i < s.count; i += 16)
-        __builtin_prefetch(s.of->y + row * (size_t)s.of->n + (size_t)(s.from + i), 1, 3);
+        __builtin_prefetch((float *)s.of->y + row * (size_t)s.of->n + (size_t)(s.from + i), 1, 3);
 }
 
 /* What a block computes of each part. The parts' outputs are dealt in units, one part behind the other,

@@ -23,7 +23,7 @@ static BS_INLINE int read_norm(bs_cursor *at, bs_norm *norm)
 
 /* --- a part, or into columns ------------------------------------------------------------------ */
 
-static BS_INLINE void norm_moved(const bs_arg *args, size_t row, int windowed, int to_columns)
+static BS_INLINE void norm_moved(const bs_arg *args, size_t row, void *shared, int windowed, int to_columns)
 {
     bs_cursor at = args;
     const float *x = bs_ptr(&at), *w = bs_ptr(&at);
@@ -38,17 +38,19 @@ static BS_INLINE void norm_moved(const bs_arg *args, size_t row, int windowed, i
         place.pitch = bs_i32(&at);
         place.column = bs_i32(&at);
     }
-    float *y = bs_place_row(&place, row);
-    for (int i = 0; y && i < width; i += norm.unit)
-        bs_norm_unit(bs_window_values(x, window, row, i, norm.unit, y + i), w, norm, y + i);
+    ptrdiff_t to = bs_place_of(&place, row);
+    for (int i = 0; to >= 0 && i < width; i += norm.unit) {
+        float *y = bs_place_make(&place, to + i, shared);
+        bs_norm_unit(bs_window_values(x, window, row, i, norm.unit, y), w, norm, y);
+        bs_place_put(&place, to + i, y, norm.unit);
+    }
 }
 
 #define MOVED(entry, types, windowed, to_columns)                   \
     BS_KERNEL(entry, types)                                         \
     {                                                               \
         BS_UNUSED(grid);                                            \
-        BS_UNUSED(shared);                                          \
-        norm_moved(args, block->x, windowed, to_columns);           \
+        norm_moved(args, block->x, shared, windowed, to_columns);   \
     }
 
 MOVED(norm_p, X X Y NORM WINDOW, 1, 0)

@@ -2,7 +2,9 @@
 #ifndef BS_PART_H
 #define BS_PART_H
 
-#include <vector.h>
+#include <stddef.h>
+
+#include <table.h>
 
 /* Value i of row r lies at r * row + i / width * unit + i % width. */
 typedef struct {
@@ -50,19 +52,28 @@ BS_STATIC const float *bs_window_values(const float *x, bs_window window, size_t
 
 /* Where the rows of a result go: a buffer, whole rows of a table, or some columns of them. */
 typedef struct {
-    float *y;
+    void *y;             /* floats, or a table's cells */
     const int32_t *slot; /* of a table: the row each goes to, negative where it goes nowhere */
     int pitch, column;
 } bs_place;
 
-/* Null where the row goes nowhere. */
-static BS_INLINE float *bs_place_row(const bs_place *place, size_t row)
+/* The first value of a row's place; negative where it goes nowhere. */
+static BS_INLINE ptrdiff_t bs_place_of(const bs_place *place, size_t row)
 {
-    if (place->slot) {
-        if (place->slot[row] < 0) return 0;
-        row = (size_t)place->slot[row];
-    }
-    return place->y + row * (size_t)place->pitch + place->column;
+    ptrdiff_t to = place->slot ? place->slot[row] : (ptrdiff_t)row;
+    return to < 0 ? -1 : to * place->pitch + place->column;
+}
+
+/* Where values from `at` on are made that are to lie there: in `laid` if that is no place for floats. */
+static BS_INLINE float *bs_place_make(const bs_place *place, ptrdiff_t at, float *laid)
+{
+    return BS_NARROW_TABLES && place->slot ? laid : (float *)place->y + at;
+}
+
+/* Puts `count` values that were made for `at`. */
+static BS_INLINE void bs_place_put(const bs_place *place, ptrdiff_t at, const float *made, int count)
+{
+    if (BS_NARROW_TABLES && place->slot) bs_cells_put(made, count, (bs_cell *)place->y + at);
 }
 
 #endif

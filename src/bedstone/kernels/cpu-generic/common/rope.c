@@ -39,21 +39,28 @@ static void turn_neighbours(const float *x, const rotation *turn, float *y)
     }
 }
 
-static void rotate_row(const rotated *part, const rotation *turn, bs_norm norm, size_t row)
+static void rotate_head(const rotated *part, const rotation *turn, bs_norm norm, size_t row, int head, float *y)
 {
     int head_dim = turn->head_dim, end = turn->offset + turn->rot;
-    float *y = bs_place_row(&part->to, row);
-    for (int h = 0; y && h < part->heads; h++, y += head_dim) {
-        const float *x = bs_window_values(part->x, part->window, row, h * head_dim, head_dim, y);
-        if (part->w) {
-            bs_norm_unit(x, part->w, norm, y);
-            x = y;
-        }
-        if (turn->kind == PAIR_NEIGHBOURS) turn_neighbours(x + turn->offset, turn, y + turn->offset);
-        else turn_halves(x + turn->offset, turn, y + turn->offset);
-        if (x == y) continue;
-        memcpy(y, x, sizeof(float) * (size_t)turn->offset);
-        memcpy(y + end, x + end, sizeof(float) * (size_t)(head_dim - end));
+    const float *x = bs_window_values(part->x, part->window, row, head * head_dim, head_dim, y);
+    if (part->w) {
+        bs_norm_unit(x, part->w, norm, y);
+        x = y;
+    }
+    if (turn->kind == PAIR_NEIGHBOURS) turn_neighbours(x + turn->offset, turn, y + turn->offset);
+    else turn_halves(x + turn->offset, turn, y + turn->offset);
+    if (x == y) return;
+    memcpy(y, x, sizeof(float) * (size_t)turn->offset);
+    memcpy(y + end, x + end, sizeof(float) * (size_t)(head_dim - end));
+}
+
+static void rotate_row(const rotated *part, const rotation *turn, bs_norm norm, size_t row, float *laid)
+{
+    ptrdiff_t to = bs_place_of(&part->to, row);
+    for (int h = 0; to >= 0 && h < part->heads; h++, to += turn->head_dim) {
+        float *y = bs_place_make(&part->to, to, laid);
+        rotate_head(part, turn, norm, row, h, y);
+        bs_place_put(&part->to, to, y, turn->head_dim);
     }
 }
 
@@ -102,7 +109,7 @@ static BS_INLINE void read_sizes(bs_cursor *at, form f, operands *o)
     }
 }
 
-static BS_INLINE void rope_entry(const bs_arg *args, size_t row, form f)
+static BS_INLINE void rope_entry(const bs_arg *args, size_t row, void *shared, form f)
 {
     bs_cursor at = args;
     operands o = {0};
@@ -111,7 +118,7 @@ static BS_INLINE void rope_entry(const bs_arg *args, size_t row, form f)
     size_t angle = (size_t)o.position[row] * (size_t)(o.turn.rot / 2);
     o.turn.cos += angle;
     o.turn.sin += angle;
-    for (int i = 0; i < f.count; i++) rotate_row(o.parts + i, &o.turn, o.norm, row);
+    for (int i = 0; i < f.count; i++) rotate_row(o.parts + i, &o.turn, o.norm, row, shared);
 }
 
 #define X "in buffer<f32>, "
@@ -128,8 +135,7 @@ static BS_INLINE void rope_entry(const bs_arg *args, size_t row, form f)
     BS_KERNEL(entry, types)                                      \
     {                                                            \
         BS_UNUSED(grid);                                         \
-        BS_UNUSED(shared);                                       \
-        rope_entry(args, block->x, (form){__VA_ARGS__});         \
+        rope_entry(args, block->x, shared, (form){__VA_ARGS__}); \
     }
 
 /* By where the last input's rows go; `outs` are those of the others. */

@@ -8,11 +8,10 @@ BS_KERNEL(set_rows, "in buffer<f32>, in buffer<i32>, inout state, i32, i32")
     bs_cursor at = args;
     const float *x = bs_ptr(&at);
     const int32_t *slot = bs_ptr(&at);
-    float *table = bs_ptr(&at);
+    bs_cell *table = bs_ptr(&at);
     at++; /* rows: the grid's extent */
-    size_t width = (size_t)bs_i32(&at), row = block->x;
-    if (slot[row] >= 0)
-        memcpy(table + (size_t)slot[row] * width, x + row * width, width * sizeof(float));
+    int width = bs_i32(&at), to = slot[block->x];
+    if (to >= 0) bs_cells_put(x + block->x * (size_t)width, width, table + (size_t)to * (size_t)width);
 }
 
 BS_KERNEL(set_cols, "in buffer<f32>, in buffer<i32>, inout state, i32, i32, i32, i32")
@@ -25,11 +24,11 @@ BS_KERNEL(set_cols, "in buffer<f32>, in buffer<i32>, inout state, i32, i32, i32,
     place.slot = bs_ptr(&at);
     place.y = bs_ptr(&at);
     at++;
-    size_t width = (size_t)bs_i32(&at);
+    int width = bs_i32(&at);
     place.pitch = bs_i32(&at);
     place.column = bs_i32(&at);
-    float *y = bs_place_row(&place, block->x);
-    if (y) memcpy(y, x + block->x * width, width * sizeof(float));
+    ptrdiff_t to = bs_place_of(&place, block->x);
+    if (to >= 0) bs_cells_put(x + block->x * (size_t)width, width, (bs_cell *)place.y + to);
 }
 
 BS_KERNEL(take_row, "in buffer<f32>, i32, out buffer<f32>, i32")
