@@ -174,7 +174,10 @@ def test_a_set_of_our_own_is_read_back(tmp_path):
 
 @pytest.fixture(scope="module")
 def planned():
-    return list(planned_in_every_way(["smollm2-135m", "deepseek-v2-lite"], KERNELS))
+    """The calls of all numerics, each of which has tables of its own."""
+    names = ["smollm2-135m", "deepseek-v2-lite"]
+    sets = (KERNELS, cpu_kernels("bf16"))
+    return [call for kernels in sets for call in planned_in_every_way(names, kernels)]
 
 
 def test_plans_call_what_their_families_are_made_of(planned):

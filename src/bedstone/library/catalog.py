@@ -49,12 +49,16 @@ def every_kernel(coding: Coding) -> Iterator[Kernel]:
         yield from map(rounding, map(kernel, attention_rows(coding)))
 
 
-@cache
 def cpu_kernels(cache: CacheType = "f32") -> KernelSet:
     """The kernels of every CPU hardware set, for paged tables of that type.
 
     The sets differ in code, never in contract.
     """
+    return _cpu_kernels(cache)
+
+
+@cache
+def _cpu_kernels(cache: CacheType) -> KernelSet:
     found = {kernel.entry: kernel for kernel in every_kernel(INT8)}
     cut = {entry: made for entry, kernel in found.items() if (made := in_pieces(kernel))}
     variants = {entry: ((made.entry, suits_pieces),) for entry, made in cut.items()}

@@ -1,11 +1,15 @@
 """Precise against quantized: no op and no place in common, and still a report that says how far."""
 
+from unittest.mock import patch
+
 import gguf
 import numpy as np
 import pytest
 
+from bedstone.build import lane
 from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.names import expected_tensors, gguf_name
+from bedstone.library.catalog import cpu_kernels
 from bedstone.prove.swap.report import lines
 from bedstone.prove.swap.swap import Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
@@ -44,17 +48,28 @@ def write_model(path):
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory, swap_cache):
-    """The model in both numerics."""
+    """The model in both numerics, over tables of float32: their states have the same size."""
     folder = tmp_path_factory.mktemp("numerics")
     model = str(write_model(folder / "m.gguf"))
-    return [
-        read_package(compiled(model, folder / n, swap_cache, numerics=n, sequences=2).path)
-        for n in ("precise", "quantized")
-    ]
+    with patch.object(lane, "cpu_kernels", lambda _: cpu_kernels()):
+        return [
+            read_package(compiled(model, folder / n, swap_cache, numerics=n, sequences=2).path)
+            for n in ("precise", "quantized")
+        ]
 
 
 def proved(sides, cache, bounds):
     return prove_swap(*sides, Settings(bounds, cache), lambda _: None)
+
+
+def test_tables_of_another_type_leave_nothing_to_compare(tmp_path, swap_cache):
+    model = str(write_model(tmp_path / "m.gguf"))
+    pair = [
+        read_package(compiled(model, tmp_path / n, swap_cache, numerics=n).path)
+        for n in ("precise", "quantized")
+    ]
+    proof = proved(pair, swap_cache, Bounds())
+    assert (proof.verdict.word, proof.verdict.rule) == ("INCONCLUSIVE", "apart")
 
 
 def test_coded_activations_are_told_from_no_change_at_all(sides, swap_cache):
