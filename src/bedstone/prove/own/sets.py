@@ -40,12 +40,25 @@ def problems_of(
     Yields:
         tuple[OwnProblem, tuple[Sources, ...]]: sets that have the same kernels share a problem.
     """
-    for kernels, those in _kernels(sources):
-        planned = planned_in_every_way(
-            models or shape_names(), kernels, progress, those[0].hardware.name
+    names = models or shape_names()
+    planned = [
+        (
+            kernels,
+            those,
+            list(planned_in_every_way(names, kernels, progress, those[0].hardware.name)),
         )
-        calls = list(planned)
-        every = [*calls, *untouched(calls, kernels)]
+        for kernels, those in _kernels(sources)
+    ]
+    for kernels, those, calls in planned:
+        elsewhere = frozenset(
+            call.entry
+            for other, _, theirs in planned
+            for call in theirs
+            if call.entry not in kernels.variants
+            and other.get(call.entry) == kernels.get(call.entry)
+        )
+        left = (call for call in untouched(calls, kernels) if call.entry not in elsewhere)
+        every = [*calls, *left]
         kept = [c for c in every if any(fnmatchcase(c.entry, p) for p in patterns or ("*",))]
         for problem in own_problems(kept, kernels):
             yield problem, tuple(those)
