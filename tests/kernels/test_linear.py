@@ -224,7 +224,7 @@ def test_neighbours_that_share_many_rows_change_no_bit(
 
 LONG: list[tuple[FormatName, int]] = [
     ("bf16", 9728), ("bf16", 2560), ("f16", 1544), ("f32", 3072), ("q8_0", 4096), ("q4_0", 14592),
-    ("q4_1", 9728), ("q4_k", 12288), ("q6_k", 2560),
+    ("q4_1", 9728), ("q4_k", 2560), ("q4_k", 5120), ("q4_k", 12288), ("q6_k", 2560),
 ]  # fmt: skip
 """Rows that a few threads share, in parts that differ, and one longer than is coded at once."""
 

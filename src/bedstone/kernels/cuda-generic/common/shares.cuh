@@ -91,7 +91,8 @@ struct share : dealt<PARTS, GATED> {
     __device__ explicit share(const job<PARTS, GATED> &j) : dealt<PARTS, GATED>(j) {
         units = (j.k + format::UNIT - 1) / format::UNIT;
         int slots = (units + 31) / 32;
-        for (split = 1; split < WARPS && (slots > split * HELD || pitch_of(slots, split) > RING_BYTES / 4);) split *= 2;
+        // a member without a slot would multiply what it does not have
+        for (split = 1; 2 * split <= min(WARPS, slots) && (slots > split * HELD || pitch_of(slots, split) > RING_BYTES / 4);) split *= 2;
         team = threadIdx.x / 32 / split, member = threadIdx.x / 32 % split, teams = WARPS / split;
         from = slots * member / split, to = slots * (member + 1) / split;
         offset = format::bytes(from * SLOT);

@@ -69,7 +69,8 @@ struct Plan {
         stage_bytes = x_bytes + most * halves<J> * BS_UNIT_BYTES;
         pitch = most * halves<J> * BS_UNIT + 4; /* so that rows begin in different banks */
         second = (J::gated ? most : 2 * BS_GROUP_UNITS) * BS_UNIT_BYTES;
-        laid = passes == 1 ? 0 : bytes - pitch * job.rows * 4 & ~15;
+        // as many rows as are multiplied, though those past the last go nowhere
+        laid = passes == 1 ? 0 : bytes - pitch * (x_bytes / BS_ROW_BYTES) * 4 & ~15;
         if (passes > 1) bytes = laid;
         // warpgroups multiply whole tiles: what lies past the last unit is read, and goes nowhere
         stages = least((bytes - (whole - most) * BS_UNIT_BYTES) / stage_bytes, BS_MOST_STAGES);
