@@ -7,9 +7,11 @@ import numpy as np
 import torch
 
 from bedstone.library.kernel import Kernel
-from bedstone.prove.judge import Metrics, judge
+from bedstone.prove.judge import Metrics
 from bedstone.prove.lazy import Trial
 from bedstone.prove.own.problems import tolerance_of
+from bedstone.prove.results import Expected
+from bedstone.prove.written import judge_output
 from bedstone.spec.definition import Definition
 from bedstone.spec.manifest import ScalarParam
 from kernels.gpu_library import GpuLibrary
@@ -28,9 +30,16 @@ def judged(
     args |= {n: _poisoned(value) for n, value in trial.expected.items() if n not in args}
     scalars = [p.name for p in kernel.params if isinstance(p.type, ScalarParam)]
     library.call(name, **args, **{scalar: numbers[scalar] for scalar in scalars})
-    tolerance = tolerance_of(kernel, definition)
+    shapes = [value.shape for value in trial.expected.values()]
+    tolerance = tolerance_of(kernel, definition, shapes)
     return {
-        n: judge(_tensor(args[n]), value, definition.outputs[n].dtype, tolerance)
+        n: judge_output(
+            Expected(n, definition.outputs[n].dtype, tuple(value.shape), None),
+            trial.inputs.get(definition.in_place.get(n, "")),
+            _tensor(args[n]),
+            value,
+            tolerance,
+        )
         for n, value in trial.expected.items()
     }
 

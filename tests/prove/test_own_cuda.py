@@ -8,7 +8,7 @@ import pytest
 from bedstone.build.lane import target_lane
 from bedstone.library.mathematics import define, family_of
 from bedstone.prove.own.planned import MOST_ROWS_BY_TILES, planned_in_every_way, untouched
-from bedstone.prove.own.problems import ROUNDED, Written, own_problems
+from bedstone.prove.own.problems import ALONE, ROUNDED, Written, own_problems, tolerance_of
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.trace_set import read_trace_set
 from bedstone.spec.dialect.solution import emit_solution, parse_solution
@@ -127,6 +127,27 @@ def test_a_kernel_of_one_width_is_tried_at_it(problems):
     for problem in problems["quantized"]:
         widths = {re.search(r"_[mdw](\d+)", name) for name in problem.kernels} - {None}
         assert {int(found[1]) for found in widths} <= {problem.numbers.get("dk")}
+
+
+def test_a_batchs_kernel_is_tried_on_as_many_rows_as_it_is_for(problems):
+    tried = [
+        on.axes["rows"]
+        for numerics in SETS
+        for problem in problems[numerics]
+        for name in problem.kernels
+        for on in problem.workloads
+        if name.endswith("_batch")
+    ]
+    assert tried
+    assert max(tried) <= 64
+
+
+def test_a_rounded_value_alone_may_be_farther_off():
+    kernel, of = SETS["quantized"].kernels["linear_q4_1"], small("linear_q4_1")[0]
+    assert tolerance_of(kernel, of, [(3, 1)]) == ROUNDED
+    assert tolerance_of(kernel, of, [(1, 1)]) == ALONE
+    exact = SETS["precise"].kernels["linear_q4_1"]
+    assert tolerance_of(exact, small("linear_q4_1", "precise")[0], [(1, 1)]) is None
 
 
 def test_a_variant_solves_what_it_suits(problems):

@@ -35,6 +35,7 @@ from bedstone.prove.measured import (
 from bedstone.prove.problem import Problem, moved_bytes
 from bedstone.prove.sandbox.candidate import Call, Candidate, CandidateError
 from bedstone.prove.sandbox.zygote import Zygote
+from bedstone.prove.written import judge_output
 from bedstone.spec.solution import Solution
 from bedstone.spec.trace import (
     Evaluation,
@@ -145,10 +146,11 @@ def _judged(problem: Problem, trial: Trial, after: dict[str, torch.Tensor], run:
     return _keep_worst(
         run,
         {
-            output.name: judge(
+            output.name: judge_output(
+                output,
+                trial.inputs.get(output.target or ""),
                 after[output.target or output.name],
                 trial.expected[output.name],
-                output.dtype,
                 problem.tolerance,
             )
             for output in problem.outputs

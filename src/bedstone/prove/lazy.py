@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bedstone.prove.judge import judge
 from bedstone.prove.results import Expected
 from bedstone.prove.tensors import Made, as_bytes, as_numbers
+from bedstone.prove.written import judge_output
 from bedstone.spec.element import ELEMENTS
 from bedstone.spec.workload import Tolerance
 
@@ -65,9 +65,15 @@ def _passes(
     outputs: Sequence[Expected],
     tolerance: Tolerance | None,
 ) -> bool:
-    return answer is not None and all(
-        judge(answer[o.name], trial.expected[o.name], o.dtype, tolerance).fits for o in outputs
+    if answer is None:
+        return False
+    judged = (
+        judge_output(
+            o, trial.inputs.get(o.target or ""), answer[o.name], trial.expected[o.name], tolerance
+        )
+        for o in outputs
     )
+    return all(metrics.fits for metrics in judged)
 
 
 def _answers(

@@ -1,16 +1,16 @@
 """A call of a kernel held against its Definition: how far off what came out is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 
-from bedstone.prove.judge import Metrics, judge
+from bedstone.prove.judge import Metrics
 from bedstone.prove.kernel.identify import Known
 from bedstone.prove.lazy import Trial
 from bedstone.prove.own.problems import tolerance_of
 from bedstone.prove.results import Expected
-from bedstone.prove.tensors import Made, as_bytes
+from bedstone.prove.written import judge_output
 from bedstone.spec.definition import Definition
 
 
@@ -53,46 +53,12 @@ def judge_call(
     faults: tuple[str, ...] = (),
 ) -> Judged:
     """Hold what a call left, `found`, against what the reference says of its inputs."""
-    tolerance = tolerance_of(posed.known.kernel, posed.definition)
+    shapes = [output.shape or () for output in posed.outputs]
+    tolerance = tolerance_of(posed.known.kernel, posed.definition, shapes)
     outputs = []
     for output in posed.outputs:
+        before = trial.inputs.get(output.target or "")
         wanted, got = trial.expected[output.name], found[output.name]
-        rows = _rows_written(trial.inputs.get(output.target or ""), wanted, got)
-        if rows is not None:
-            wanted, got = wanted[rows], got[rows]
-        elif _untouched(trial.inputs.get(output.target or ""), wanted, got):
-            # memory that neither side writes may hold what is no number
-            wanted = got = torch.zeros_like(wanted)
-        metrics = judge(got, wanted, output.dtype, tolerance)
-        outputs.append(Found(output.name, _placed(metrics, rows)))
+        metrics = judge_output(output, before, got, wanted, tolerance)
+        outputs.append(Found(output.name, metrics))
     return Judged(where, tuple(outputs), faults)
-
-
-def _rows_written(
-    before: Made | None, wanted: torch.Tensor, got: torch.Tensor
-) -> torch.Tensor | None:
-    """Of what is written in part, the rows that either side changed; None for all of it.
-
-    What stays as it was would pass for values that were computed, and hide errors in their size.
-    """
-    if not isinstance(before, torch.Tensor) or before.dim() == 0:
-        return None
-    rows = len(before)
-    old, new, right = (as_bytes(t.contiguous()).reshape(rows, -1) for t in (before, got, wanted))
-    changed = ((old != new) | (old != right)).any(dim=1).nonzero().flatten()
-    return changed if len(changed) else None
-
-
-def _untouched(before: Made | None, wanted: torch.Tensor, got: torch.Tensor) -> bool:
-    if not isinstance(before, torch.Tensor):
-        return False
-    old, new, right = (as_bytes(t.contiguous()) for t in (before, got, wanted))
-    return bool(torch.equal(old, new) and torch.equal(old, right))
-
-
-def _placed(metrics: Metrics, rows: torch.Tensor | None) -> Metrics:
-    """The metrics with the worst value's index in the whole output."""
-    if rows is None or not metrics.worst:
-        return metrics
-    first, *rest = metrics.worst
-    return replace(metrics, worst=(int(rows[first]), *rest))

@@ -40,8 +40,9 @@ ANY_CPU = "cpu-generic"
 """All CPU sets plan alike: they differ in code, not in contract."""
 
 _WIDTHS = (64, 128, 256)
-_ROWS: tuple[dict[str, int], ...] = ({}, {"rows": 12}, {"rows": 80, "slots": 84})
-"""What variants are for: widths of heads, and how many rows."""
+_ROWS: tuple[dict[str, int], ...] = ({}, {"rows": 12}, {"rows": 80, "slots": 84, "k": 576})
+"""What variants are for: widths of heads, and how many rows. Many rows have a Definition of their
+own: what is for few would be tried at them."""
 
 MOST_ROWS = 37
 MOST_ROWS_BY_TILES = 80

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from uuid import UUID, uuid5
 
@@ -15,7 +16,9 @@ from bedstone.library.mathematics import (
 )
 from bedstone.prove.own.planned import Called
 from bedstone.prove.own.solutions import kernel_solution
+from bedstone.prove.reference import expected_outputs
 from bedstone.prove.trace_set import append_workloads, write_definition, write_solution
+from bedstone.spec.axes import axis_values
 from bedstone.spec.definition import Definition
 from bedstone.spec.solution import Solution
 from bedstone.spec.workload import Tolerance, Workload
@@ -28,6 +31,10 @@ CODES = Tolerance(steps=2)
 
 ROUNDED = Tolerance(rtol=5e-2)
 """Where codes or tables are bfloat16 a kernel may round what it multiplies, even to eight bits."""
+
+ALONE = replace(ROUNDED, rtol=0.25)
+"""Of an output of one value, which may be small beside what it is the sum of: nothing else says how
+large that is."""
 
 ROUNDED_CODES = replace(ROUNDED, steps=24)
 """Of codes made from such products, and of sums of 32 of them: these are off as their scale is."""
@@ -82,16 +89,20 @@ def _variants(call: Called, kernels: KernelSet) -> Iterator[tuple[str, Kernel]]:
 def _workload(kernel: Kernel, definition: Definition, sizes: Mapping[str, int | float]) -> Workload:
     axes = {name: int(sizes[name]) for name in definition.var_axes}
     uuid = str(uuid5(_NAMES, f"{definition.name} {sorted(axes.items())}"))
-    return Workload(axes, {}, uuid, tolerance_of(kernel, definition))
+    outputs = expected_outputs(definition, axis_values(definition, axes))
+    shapes = [output.shape or () for output in outputs]
+    return Workload(axes, {}, uuid, tolerance_of(kernel, definition, shapes))
 
 
-def tolerance_of(kernel: Kernel, definition: Definition) -> Tolerance | None:
-    """How far a kernel may be off; None for what each element type allows."""
+def tolerance_of(
+    kernel: Kernel, definition: Definition, shapes: Iterable[Sequence[int]] = ()
+) -> Tolerance | None:
+    """How far a kernel may be off, whose outputs have these shapes; None for its types' own."""
     codes = any(spec.dtype == "int8" for spec in definition.outputs.values())
     if may_round(kernel) and codes:
         return ROUNDED_CODES
     if may_round(kernel) or rounded_codes(kernel) or rounded_tables(kernel):
-        return ROUNDED
+        return ALONE if any(prod(shape) == 1 for shape in shapes) else ROUNDED
     return CODES if codes else None
 
 
