@@ -23,7 +23,10 @@ MUTANTS = [
     ),
     ("linear_q4_0", "format.h", "18\n#define BS_ZERO 8", "18\n#define BS_ZERO 7"),
     # a row
-    ("set_rows", "rows.c", "if (slot[row] >= 0)", "if (slot[row] > 0)"),
+    (
+        "set_rows", "rows.c",
+        "slot[block->x];\n    if (to >= 0)", "slot[block->x];\n    if (to > 0)",
+    ),
     (
         "argmax_rows", "argmax.c",
         "r < rows; r++) {\n        best", "r < rows - 1; r++) {\n        best",

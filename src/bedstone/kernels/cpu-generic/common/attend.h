@@ -9,8 +9,10 @@
 #include <pairs.h>
 #include <table.h>
 
-/* Rows of tables lie as cells, those of buffers as floats: kernels of wide tables need no telling. */
+/* Rows of tables lie as cells, those of buffers as floats: kernels of wide tables need no telling. What is not as
+   tables have it is laid before it is multiplied. */
 #define BS_CELLS(cells) (BS_NARROW_TABLES && (cells))
+#define BS_LIES(cells) (!BS_NARROW_TABLES || (cells))
 
 static BS_INLINE int bs_value_bytes(int cells) { return BS_CELLS(cells) ? (int)sizeof(bs_cell) : (int)sizeof(float); }
 
@@ -127,15 +129,7 @@ typedef struct {
     const uint8_t *const *rows, *const *rows_tail;
     size_t at, at_tail;
     int own, tail;
-    int cells, cells_tail;
 } key_block;
-
-static BS_INLINE void add_lying(const float *const *q, const int count, const uint8_t *const *rows, int cells, size_t at,
-                                int width, ahead *next, vf acc[BS_QUERIES][4])
-{
-    if (BS_CELLS(cells)) add_products(q, count, 0, rows, 1, at, width, next, acc);
-    else add_products(q, count, 0, rows, 0, at, width, next, acc);
-}
 
 static BS_INLINE void score_some(const query *queries, const int count, const int lying, const key_block *k,
                                  int to, ahead *next)
@@ -148,12 +142,12 @@ static BS_INLINE void score_some(const query *queries, const int count, const in
     const float *q[BS_QUERIES];
 #pragma GCC unroll 8
     for (int i = 0; i < count; i++) q[i] = queries[i].q;
-    if (lying) add_lying(q, count, k->rows, k->cells, k->at, k->own, next, acc);
+    if (lying) add_products(q, count, 0, k->rows, BS_NARROW_TABLES, k->at, k->own, next, acc);
     else add_products(q, count, k->keys, 0, 0, 0, k->own, next, acc);
     if (k->tail) {
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) q[i] = queries[i].q_tail;
-        if (lying) add_lying(q, count, k->rows_tail, k->cells_tail, k->at_tail, k->tail, next, acc);
+        if (lying) add_products(q, count, 0, k->rows_tail, BS_NARROW_TABLES, k->at_tail, k->tail, next, acc);
         else add_products(q, count, k->keys_tail, 0, 0, 0, k->tail, next, acc);
     }
 #pragma GCC unroll 8
@@ -189,7 +183,6 @@ static void score_lying(const query *queries, int count, const key_block *k, int
 /* Where the values of a piece lie: `at` values into each row, or laid for one tile of columns. */
 typedef struct {
     const uint8_t *const *rows;
-    int cells;
     size_t at;
     const float *laid; /* null: in rows */
 } values;
@@ -197,7 +190,7 @@ typedef struct {
 /* `count` queries gain their weighted values of positions [first, last] of a piece: `columns` vectors, of
    which the last has `n` values, that go `to` values into each result. */
 static BS_INLINE void weigh_columns(const query *queries, const int count, const int columns, const int n,
-                                    const values *of, const int cells, int to, int first, int last, ahead *next)
+                                    const values *of, int to, int first, int last, ahead *next)
 {
     vf acc[BS_QUERIES][4];
     const float *weights[BS_QUERIES], *laid = of->laid;
@@ -210,11 +203,12 @@ static BS_INLINE void weigh_columns(const query *queries, const int count, const
     }
     for (int t = first; t <= last; t += UNIT) {
         vf v[4];
-        if (next) send(next, lines_for(UNIT * columns * VL, cells));
+        if (next) send(next, lines_for(UNIT * columns * VL, BS_NARROW_TABLES));
 #pragma GCC unroll 8
         for (int j = 0; j < columns; j++)
             v[j] = laid ? vf_load(laid + t / UNIT * COLUMNS + j * VL)
-                        : value_of(of->rows, cells, t, of->at + (size_t)(to + j * VL), j + 1 < columns ? VL : n);
+                        : value_of(of->rows, BS_NARROW_TABLES, t, of->at + (size_t)(to + j * VL),
+                                   j + 1 < columns ? VL : n);
 #pragma GCC unroll 8
         for (int i = 0; i < count; i++) {
             vf weight = weight_of(weights[i], t);
@@ -230,24 +224,17 @@ static BS_INLINE void weigh_columns(const query *queries, const int count, const
 }
 
 /* Columns [to, to + width) of results: whole tiles, then vectors; of laid values at most one tile. */
-static BS_INLINE void weigh_tiles(const query *queries, const int count, const values *of, const int cells, int to,
-                                  int width, int first, int last, ahead *next)
-{
-    int d = 0;
-    for (; d + COLUMNS <= width; d += COLUMNS)
-        weigh_columns(queries, count, 4, VL, of, cells, to + d, first, last, next);
-    for (values rest = *of; d < width; d += VL) {
-        if (of->laid) rest.laid = of->laid + d;
-        weigh_columns(queries, count, 1, bs_min(VL, width - d), &rest, cells, to + d, first, last, next);
-    }
-}
-
 static BS_INLINE void weigh_some(const query *queries, const int count, const values *of, int to, int width,
                                  int first, int last, ahead *next)
 {
     if (first > last) return;
-    if (BS_CELLS(of->cells)) weigh_tiles(queries, count, of, 1, to, width, first, last, next);
-    else weigh_tiles(queries, count, of, 0, to, width, first, last, next);
+    int d = 0;
+    for (; d + COLUMNS <= width; d += COLUMNS)
+        weigh_columns(queries, count, 4, VL, of, to + d, first, last, next);
+    for (values rest = *of; d < width; d += VL) {
+        if (of->laid) rest.laid = of->laid + d;
+        weigh_columns(queries, count, 1, bs_min(VL, width - d), &rest, to + d, first, last, next);
+    }
 }
 
 static void weigh_together(const query *queries, int count, const values *of, int to, int width, int first,

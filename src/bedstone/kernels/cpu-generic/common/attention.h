@@ -137,7 +137,7 @@ static void score_piece(const bs_attention *a, bs_queries *of, const found *rows
         for (int g = 0; g < groups; g++) {
             query *queries = of->all + g * of->each;
             size_t group = (size_t)(of->group + g), at = group * a->k.unit, at_tail = group * a->k_tail.unit;
-            int few = of->each <= BS_QUERIES, own = LAID(a->own);
+            int few = of->each <= BS_QUERIES && BS_LIES(a->k.cells), own = LAID(a->own);
             float *tails = of->keys + SLAB * own;
             if (!few) {
                 lay_keys(rows->k + slab, a->k.cells, at, a->own, of->keys, &next);
@@ -145,7 +145,7 @@ static void score_piece(const bs_attention *a, bs_queries *of, const found *rows
             }
             for (int t = 0; t < SLAB; t += VL) {
                 key_block k = {of->keys + t * own, tails + t * LAID(tail), rows->k + slab + t,
-                               rows->tail + slab + t, at, at_tail, a->own, tail, a->k.cells, a->k_tail.cells};
+                               rows->tail + slab + t, at, at_tail, a->own, tail};
                 for (int i = 0; i < of->each; i += BS_QUERIES) {
                     int count = bs_min(BS_QUERIES, of->each - i), seen = 0;
                     for (int j = i; j < i + count; j++)
@@ -167,7 +167,7 @@ static void weigh_laid(const bs_attention *a, bs_queries *of, const found *rows,
     begin &= -UNIT;
     for (int d = 0; d < a->dv; d += COLUMNS) {
         int width = bs_min(COLUMNS, a->dv - d);
-        values laid = {0, 0, 0, of->values};
+        values laid = {0, 0, of->values};
         for (int t = begin; t < end; t += UNIT)
             for (int e = 0; e < width; e += VL) {
                 int n = bs_min(VL, width - e);
@@ -189,7 +189,7 @@ static void weigh_lying(const bs_attention *a, bs_queries *of, const found *rows
         ahead more = lines_of(of, of->group, &a->v, rows->v, slab + SLAB, bs_min(slab + 2 * SLAB, end));
         ahead *next = slab + SLAB < end ? &more : then;
         for (int g = 0; g < groups; g++) {
-            values lying = {rows->v, a->v.cells, (size_t)(of->group + g) * a->v.unit, 0};
+            values lying = {rows->v, (size_t)(of->group + g) * a->v.unit, 0};
             for (int i = 0; i < of->each; i += BS_QUERIES)
                 weigh(of->all + g * of->each + i, bs_min(BS_QUERIES, of->each - i), from, bs_max(slab, begin),
                       bs_min(slab + SLAB, end), &lying, 0, a->dv, i ? 0 : next);
@@ -222,7 +222,7 @@ static void attend_piece(const bs_attention *a, bs_queries *of, int from, int fi
         memset(q->acc, 0, sizeof(float) * (size_t)a->dv);
         if (q->first < from + PIECE && q->last >= from) soften(a, q, from);
     }
-    if (of->each == of->count && of->count > FEW) {
+    if (of->each == of->count && (of->count > FEW || !BS_LIES(a->v.cells))) {
         weigh_laid(a, of, &rows, from, begin, end);
         return;
     }
