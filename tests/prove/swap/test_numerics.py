@@ -1,5 +1,6 @@
 """Precise against quantized: no op and no place in common, and still a report that says how far."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import gguf
@@ -10,6 +11,7 @@ from bedstone.build import lane
 from bedstone.checkpoint.gguf_config import parse_gguf_config
 from bedstone.checkpoint.names import expected_tensors, gguf_name
 from bedstone.library.catalog import cpu_kernels
+from bedstone.prove.swap.diff import diff
 from bedstone.prove.swap.report import lines
 from bedstone.prove.swap.swap import Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
@@ -62,14 +64,38 @@ def proved(sides, cache, bounds):
     return prove_swap(*sides, Settings(bounds, cache), lambda _: None)
 
 
-def test_tables_of_another_type_leave_nothing_to_compare(tmp_path, swap_cache):
-    model = str(write_model(tmp_path / "m.gguf"))
-    pair = [
-        read_package(compiled(model, tmp_path / n, swap_cache, numerics=n).path)
+@pytest.fixture(scope="module")
+def narrowed(tmp_path_factory, swap_cache):
+    """The model in both numerics, as they are: what is kept of positions is of another type."""
+    folder = tmp_path_factory.mktemp("narrowed")
+    model = str(write_model(folder / "m.gguf"))
+    return [
+        read_package(compiled(model, folder / n, swap_cache, numerics=n).path)
         for n in ("precise", "quantized")
     ]
-    proof = proved(pair, swap_cache, Bounds())
-    assert (proof.verdict.word, proof.verdict.rule) == ("INCONCLUSIVE", "apart")
+
+
+@pytest.mark.parametrize(
+    ("kl", "word", "rule"),
+    [(0.5, "PASS", "logit evidence"), (1e-9, "FAIL", "flip")],
+)
+def test_tables_of_another_type_are_judged_by_what_is_made_of_them(
+    narrowed, swap_cache, kl, word, rule
+):
+    proof = proved(narrowed, swap_cache, Bounds(kl=kl))
+    assert (proof.verdict.word, proof.verdict.rule) == (word, rule)
+    assert set(proof.diff.resized) == {"k.0", "v.0", "k.1", "v.1"}
+    assert proof.evidence.logits.rows > 0
+    assert 0 < proof.evidence.logits.quantile(0.5) <= proof.evidence.logits.kl
+    told = lines(proof)
+    assert any(line.startswith("diff: state `k.0`: ") and "bytes a token" in line for line in told)
+    assert any(line.startswith("logits: KL ") and "nine of ten" in line for line in told)
+
+
+def test_a_table_that_only_one_side_has_leaves_nothing_to_compare(narrowed):
+    a = narrowed[0].manifest
+    states = {**a.states, "more": a.states["k.0"]}
+    assert diff(a, replace(a, states=states)).apart == ("the states",)
 
 
 def test_coded_activations_are_told_from_no_change_at_all(sides, swap_cache):

@@ -5,8 +5,8 @@ changed. A program's calls are aligned by their longest common subsequence, in w
 changed op matches nothing; what is left over between two matches is a *span*.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bedstone.prove.swap.frontier import Frontier, frontier
@@ -17,6 +17,7 @@ from bedstone.spec.manifest import (
     KernelLaunch,
     Manifest,
     Op,
+    State,
 )
 
 _KNOWN = frozenset({"input", "output", "inout", "carry"})
@@ -45,12 +46,16 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch that differs; `index` counts those of a program."""
+    """A stretch that differs; `index` counts those of a program.
+
+    `resized` are states that it touches and that A and B keep in other sizes.
+    """
 
     program: str
     index: int
     a: Side
     b: Side
+    resized: tuple[str, ...] = ()
 
     @property
     def mismatch(self) -> tuple[str, ...]:
@@ -60,6 +65,7 @@ class Span:
         return (
             *(f"B reads {place}, A does not" for place in sorted(lacks)),
             *(f"only one of A and B writes {place}" for place in sorted(writes)),
+            *(f"B keeps state `{name}` in another size" for name in self.resized),
         )
 
     def __str__(self) -> str:
@@ -68,16 +74,21 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Everything that differs; `apart` are differences that leave nothing to compare."""
+    """Everything that differs; `apart` are differences that leave nothing to compare.
+
+    `resized` says of each state that A and B keep in other sizes what these are: what it holds is
+    not compared, and what is made of it is.
+    """
 
     ops: tuple[OpChange, ...]
     spans: tuple[Span, ...]
     apart: tuple[str, ...]
+    resized: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def identical(self) -> bool:
         """Whether a run of B is a run of A."""
-        return not (self.ops or self.spans or self.apart)
+        return not (self.ops or self.spans or self.apart or self.resized)
 
 
 def diff(a: Manifest, b: Manifest) -> Diff:
@@ -85,17 +96,49 @@ def diff(a: Manifest, b: Manifest) -> Diff:
     ops = tuple(_op_changes(a, b))
     changed = {change.op for change in ops}
     shared = sorted(a.programs.keys() & b.programs.keys())
-    spans = tuple(span for name in shared for span in _spans(name, a, b, changed))
+    resized = dict(_resized(a, b))
+    spans = (span for name in shared for span in _spans(name, a, b, changed))
     return Diff(
         ops=ops,
-        spans=spans,
+        spans=tuple(replace(span, resized=_touched(span, resized)) for span in spans),
         apart=tuple(_apart(a, b)),
+        resized=resized,
     )
+
+
+def _touched(span: Span, states: Iterable[str]) -> tuple[str, ...]:
+    """Those of the states that either side of a span reads or writes."""
+    frontiers = (span.a.frontier, span.b.frontier)
+    places = {place for each in frontiers for place in each.reads | each.written}
+    named = {place.name for place in places if place.kind == "state"}
+    return tuple(sorted(named.intersection(states)))
+
+
+def _resized(a: Manifest, b: Manifest) -> Iterator[tuple[str, str]]:
+    """States that both have and that differ in bytes alone, and how."""
+    for name in sorted(a.states.keys() & b.states.keys()):
+        mine, theirs = a.states[name], b.states[name]
+        if mine != theirs and _unsized(mine) == _unsized(theirs):
+            yield name, f"{_size(mine)}, in B {_size(theirs)}"
+
+
+def _unsized(state: State) -> State:
+    """A state with its kind of size, and no number of bytes."""
+    sizes = state.bytes_per_token, state.bytes, state.bytes_per_seq
+    token, whole, seq = map(bool, sizes)
+    return replace(state, bytes_per_token=token, bytes=whole, bytes_per_seq=seq)
+
+
+def _size(state: State) -> str:
+    if state.bytes_per_token:
+        return f"{state.bytes_per_token} bytes a token"
+    return f"{state.bytes_per_seq or state.bytes} bytes"
 
 
 def _apart(a: Manifest, b: Manifest) -> Iterator[str]:
     """Differences in what a caller of either would have to know."""
-    for what, mine, theirs in (("vars", a.vars, b.vars), ("states", a.states, b.states)):
+    states = [{n: _unsized(s) for n, s in each.states.items()} for each in (a, b)]
+    for what, mine, theirs in (("vars", a.vars, b.vars), ("states", *states)):
         if mine != theirs:
             yield f"the {what}"
     for name in sorted(a.buffers.keys() | b.buffers.keys()):

@@ -40,6 +40,7 @@ def _diff_lines(proof: Proof) -> Iterator[str]:
     told = ", ".join(f"{count} {change}" for change, count in sorted(counts.items()))
     yield f"diff: ops {told or 'alike'}; {len(proof.diff.spans)} spans"
     yield from (f"diff: {what} differs" for what in proof.diff.apart)
+    yield from (f"diff: state `{name}`: {how}" for name, how in proof.diff.resized.items())
     yield from (f"diff: op `{each.op}`: {each.change}" for each in proof.diff.ops)
     for span in proof.diff.spans:
         yield f"diff: span {span}: {_ops(span)}"
@@ -185,6 +186,7 @@ def document(proof: Proof, names: Mapping[str, str]) -> dict[str, Any]:
         "verdict": asdict(proof.verdict),
         "ops": [asdict(change) for change in proof.diff.ops],
         "apart": list(proof.diff.apart),
+        "resized": dict(proof.diff.resized),
         "evidence": plain(asdict(proof.evidence)),
         "spans": [plain(_span(result)) for result in proof.results],
         "perf": None if proof.perf is None else _timed(proof.perf),
