@@ -27,7 +27,7 @@ ARGMAX_CRASH = (
 )
 SEEN = "q->last = a->position[row]"
 PICK = "    return found;\n}"
-PAGES = "    find_pages(&a, &p, (int)block->x);"
+PIECE = "        attend_part(&a, t,"
 
 
 def norm(new: str) -> tuple[str, Edit]:
@@ -91,8 +91,10 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
             "attention",
             (
                 "attention.c",
-                PAGES,
-                f"{PAGES}\n    if (p.stride && block->x == 1) a.scale *= 1.25f;",
+                PIECE,
+                "        bs_attention mine = a;\n"
+                "        if (p.stride && t.row == 1) mine.scale *= 1.25f;\n"
+                f"{PIECE.replace('&a', '&mine')}",
             ),
         ),
     ),
