@@ -1,4 +1,4 @@
-// A batch's product, as both its kernels deal it: a cluster owns a share of the outputs, each of its
+// A product of coded activations, as `gemm.cu` deals it: a cluster owns a share of the outputs, each of its
 // blocks a share of k. Weight rows are staged in slots of 16; of a gated unit what the gate gates lies
 // four slots behind it. Blocks of a cluster, four at most, add up eight slots at a time, of which each
 // gives out its share: those that are as many slots behind a multiple of four.
