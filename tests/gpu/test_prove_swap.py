@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from bedstone.target.gpu import choose_gpu, read_gpus
 from bedstone.target.hardware import read_sets
 from gpu_swaps import Edit, rebuilt
-from letters import write_tokenizer
 from packages import compiled
-from tiny_models import write_tiny
+from swaps import write_model
 
 CONTEXT = 4200
 """More than 4,096 positions, and the last of them inside a page."""
@@ -148,16 +146,9 @@ def cache(tmp_path_factory) -> Path:
 def package(tmp_path_factory, cache, target) -> Path:
     """A llama of a long context whose norms have a weight of zero: zeros of both signs occur."""
     folder = tmp_path_factory.mktemp("swap")
-    model = write_tiny("llama", folder / "checkpoint")
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if "layernorm" in name:
-                weight[3] = 0.0
-    model.config.max_position_embeddings = CONTEXT
-    model.save_pretrained(folder / "checkpoint")
-    write_tokenizer(folder / "checkpoint")
+    checkpoint = write_model(folder / "checkpoint", CONTEXT)
     options = {"numerics": "precise", "sequences": 3}
-    return compiled(str(folder / "checkpoint"), folder / "package", cache, target, **options).path
+    return compiled(checkpoint, folder / "package", cache, target, **options).path
 
 
 def prove(cache: Path, *arguments: str | Path) -> Ended:

@@ -1,13 +1,10 @@
 import pytest
-import torch
 
 from bedstone.prove.swap.swap import Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
 from bedstone.runtime.load import read_package
-from letters import write_tokenizer
 from packages import compiled
-from swaps import rebuilt
-from tiny_models import write_tiny
+from swaps import rebuilt, write_model
 
 CONTEXT = 4200
 """More than 4,096 positions, and the last of them inside a page."""
@@ -22,15 +19,7 @@ def swap_cache(tmp_path_factory):
 def package(tmp_path_factory, swap_cache):
     """A llama of a long context whose norms have a weight of zero: zeros of both signs occur."""
     folder = tmp_path_factory.mktemp("swap")
-    model = write_tiny("llama", folder / "checkpoint")
-    with torch.no_grad():
-        for name, weight in model.named_parameters():
-            if "layernorm" in name:
-                weight[3] = 0.0
-    model.config.max_position_embeddings = CONTEXT
-    model.save_pretrained(folder / "checkpoint")
-    write_tokenizer(folder / "checkpoint")
-    checkpoint = str(folder / "checkpoint")
+    checkpoint = write_model(folder / "checkpoint", CONTEXT)
     return compiled(
         checkpoint, folder / "package", swap_cache, numerics="precise", sequences=3
     ).path
