@@ -287,4 +287,8 @@ def _summary(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BedstoneError as error:
+        print(f"prove_kernels.py: error: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
