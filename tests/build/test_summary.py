@@ -76,7 +76,7 @@ def test_layers_and_the_launches_outside_are_all(form):
     found = summarize(step, 100)
     assert sum(found.layers) + found.outside == found.launches == sum(found.census.values())
     assert len(found.layers) == 28
-    layers = launch_layers(step.schedule)
+    layers = launch_layers(step)
     assert layers[0] is None
     assert layers[-1] is None
     inner = [layer for layer in layers if layer is not None]

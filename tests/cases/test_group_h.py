@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from bedstone.build.kernels import require_kernels
+from bedstone.build.launches import calls
 from bedstone.build.report import report
 from bedstone.build.route import subject
 from bedstone.checkpoint.reference import open_checkpoint
@@ -77,7 +78,7 @@ def test_h04_a_slower_path_is_never_silent():
     wanted = misses(schedule, "glu")
     assert wanted
     assert {(miss.reason, miss.why) for miss in wanted} == {("shim", "taken away")}
-    listed = report(schedule)["misses"]
+    listed = report(schedule, calls(schedule, cpu_kernels(), 64))["misses"]
     assert {"op", "rule", "reason", "why"} <= listed[0].keys()
     assert [miss for miss in listed if miss["rule"] == "glu"] == [asdict(miss) for miss in wanted]
 

@@ -44,4 +44,4 @@ class Planned:
 
     def _planned(self, form: FormName, rows: int) -> PlannedStep:
         graph = form_graph(self.shape, form, self.context, rows)
-        return PlannedStep(graph, self.lane.lower(graph), self.lane)
+        return PlannedStep(graph, self.lane.lower(graph), self.lane, self.context)

@@ -13,6 +13,7 @@ from bedstone.build.emit import PAGE
 from bedstone.build.identity import sources_digest
 from bedstone.build.kernels import Compiled, require_kernels
 from bedstone.build.lane import lane_of
+from bedstone.build.launches import calls
 from bedstone.build.picks import compile_picked
 from bedstone.build.plan import plan_manifest
 from bedstone.build.report import report
@@ -75,7 +76,12 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     files = {
         MANIFEST: text,
         TOKENIZER: request.checkpoint.tokenizer.to_json().encode(),
-        PLAN: emit_json({name: report(schedule) for name, schedule in forms.each()}),
+        PLAN: emit_json(
+            {
+                name: report(schedule, calls(schedule, lane.kernels, lock.context))
+                for name, schedule in forms.each()
+            }
+        ),
         TARGET: emit_json(target),
         LOCK: emit_lock(lock),
         **sampling,

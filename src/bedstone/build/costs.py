@@ -1,6 +1,6 @@
 """What a step costs: the bytes its launches move, the operations they make; counts, not times."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,12 @@ class LaunchCost:
 
     moved: tuple[Moved, ...]
     operations: int
+
+    @classmethod
+    def of(cls, launches: Sequence["LaunchCost"]) -> "LaunchCost":
+        """The cost of several launches that one kernel does."""
+        moved = tuple(part for launch in launches for part in launch.moved)
+        return cls(moved, sum(launch.operations for launch in launches))
 
 
 @dataclass(frozen=True, slots=True)

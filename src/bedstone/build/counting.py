@@ -2,9 +2,10 @@
 
 A launch moves each of its operands once: the rows of its matrices (a kernel walks the step's rows
 against weights it holds), the cached positions it attends to, the activations it reads and writes.
-What stays in a processor's cache between launches is counted all the same, so the bytes are those
-of a machine without one. Of a mixture's experts those are counted that rows choose if every choice
-is as likely: exactly as many as are chosen for one row, on average for several.
+What stays in a processor's cache between launches, or with one kernel that does several, is counted
+all the same, so the bytes are those of a machine without one. Of a mixture's experts those are
+counted that rows choose if every choice is as likely: exactly as many as are chosen for one row, on
+average for several.
 """
 
 import math
@@ -51,10 +52,11 @@ def named_values(graph: StepGraph) -> dict[str, Value]:
 
 
 def launch_costs(planned: PlannedStep, at: int) -> tuple[LaunchCost, ...]:
-    """The cost of each launch of a step whose last rows stand at position `at` (1-based)."""
+    """The cost of each call of a step whose last rows stand at position `at` (1-based)."""
     lane = planned.lane
     counter = _Counter(planned.graph, at, lane.kernels.coding, lane.kernels.cache)
-    return tuple(counter.cost(step.launch) for step in planned.schedule.steps)
+    costs = [counter.cost(step.launch) for step in planned.schedule.steps]
+    return tuple(LaunchCost.of([costs[place] for place in call.places]) for call in planned.calls)
 
 
 @dataclass(slots=True)

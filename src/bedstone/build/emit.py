@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
-from bedstone.build.joined import turned_for_one
+from bedstone.build.joined import joined
 from bedstone.build.launches import scalars
 from bedstone.build.operand import Frequencies, Int, Operand, Operands, Real, Role, Whole
 from bedstone.build.operands import operands
-from bedstone.build.ops import OpTable, Place, Sizes, known_numbers, numbers_of
+from bedstone.build.ops import OpTable, Place, Sizes, numbers_of
 from bedstone.build.picks import Picks, Verdict, taken_from
 from bedstone.build.placement import Placement, Workspace, state_of
 from bedstone.build.protocol import (
@@ -172,35 +172,20 @@ class _Emitter:
     ) -> tuple[Call, ...]:
         """The calls of the steps of `schedule`, some of other entries `instead`.
 
-        One for each, or for two that the set has one kernel for.
+        One for each, or for several that the set has one kernel for.
         """
         rows_var = {"chunk": ROWS_VAR, "batch": GROUPS_VAR, "decode": None}[schedule.form]
         sizes = self._sizes(schedule.rows, rows_var)
         place = Placement(schedule, self.workspace, roles, _outputs(schedule), self.weights.vectors)
-        entries = [entry(step.launch) for step in schedule.steps]
-        todo = [
-            (instead.get(name, name), operands(step.launch))
-            for name, step in zip(entries, schedule.steps, strict=True)
-        ]
-        pairs = turned_for_one(schedule)
         calls: list[Call] = []
-        at = 0
-        while at < len(todo):
-            both = self._joined(*todo[at : at + 2], sizes=sizes) if at in pairs else None
-            if both is None:
-                calls.append(self.call(*todo[at], sizes, place))
-            else:
-                calls.append(self.table.call(*both, sizes, place))
-            at += 1 if both is None else 2
+        for each in joined(schedule, self.kernels, sizes):
+            if each.join is not None:
+                calls.append(self.table.call(each.join.kernel, each.given, sizes, place))
+                continue
+            launch = schedule.steps[each.places.start].launch
+            name = entry(launch)
+            calls.append(self.call(instead.get(name, name), operands(launch), sizes, place))
         return tuple(calls)
-
-    def _joined(
-        self, first: tuple[str, Operands], second: tuple[str, Operands], *, sizes: Sizes
-    ) -> tuple[Kernel, Operands] | None:
-        """The kernel that does both launches, and what it is given."""
-        given = {**second[1], **first[1]}
-        kernel = self.kernels.joined(first[0], second[0], known_numbers(given, sizes.largest))
-        return None if kernel is None else (kernel, given)
 
     def _sizes(self, rows: int, rows_var: str | None) -> Sizes:
         served = self.served

@@ -1,63 +1,147 @@
-"""Launches of a schedule that one kernel may do together, where a set has such a kernel.
+"""Launches of a schedule that one kernel does together, where a set has such a kernel.
 
-Rotations and the attention that reads them: rotated queries need not lie in memory where nobody
-else reads them.
+Which ones is a matter of the set's table (`Joining`): nothing here knows what a launch computes.
+The tensors that one hands to another need not lie in memory where nobody else reads them.
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
 
-from bedstone.lane.launch import Attention, Launch, Read, Rope, Sequences, ToBuf, ToRows
-from bedstone.lane.schedule import Schedule
+from bedstone.build.operand import Operand, Operands, Quant, Real, Values
+from bedstone.build.operands import operands
+from bedstone.build.ops import Sizes, known_numbers
+from bedstone.lane.census import kind
+from bedstone.lane.entries import entry
+from bedstone.lane.launch import Launch, Sequences
+from bedstone.lane.schedule import Schedule, Step
 from bedstone.lane.touch import reads_of
+from bedstone.library.kernel import Join, KernelSet, Settled
+from bedstone.spec.manifest import Expr
 
 
-def turned_for_one(schedule: Schedule) -> frozenset[int]:
-    """The steps that rotate queries and keys for the attention of the next step and nobody else."""
-    seen = _readers(schedule)
-    steps = [step.launch for step in schedule.steps]
-    pairs = enumerate(pairwise(steps))
-    return frozenset(
-        at
-        for at, (first, second) in pairs
-        if all(seen[name] == 1 for name in _turned(first, second)) and any(_turned(first, second))
-    )
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The launches of the steps at `places`; if there are several, those that `join` does.
 
-
-def _readers(schedule: Schedule) -> Counter[str]:
-    """How often each tensor's memory is read, by whatever name."""
-    homes = {b.tensor: b.view_of for b in schedule.buffers.values() if b.view_of is not None}
-    names = [read.tensor for step in schedule.steps for read in reads_of(step.launch)]
-    names += schedule.outputs
-    return Counter(homes.get(name, name) for name in names)
-
-
-def _turned(first: Launch, second: Launch) -> list[str]:
-    """The queries that the first launch rotates and the second attends, of each member.
-
-    None where the two are anything else.
+    `given` are the operands of its kernel by name, those among them that it needs no more.
     """
-    made, read = list(_members(first)), list(_members(second))
-    if len(made) != len(read):
-        return []
-    names = [_queries(a, b) for a, b in zip(made, read, strict=True)]
-    return [name for name in names if name is not None] if None not in names else []
+
+    places: range
+    join: Join | None = None
+    given: Operands = field(default_factory=dict)
+
+    def steps(self, schedule: Schedule) -> tuple[Step, ...]:
+        """The steps of a schedule that these are."""
+        return schedule.steps[self.places.start : self.places.stop]
+
+    def kind(self, schedule: Schedule) -> str:
+        """Its kind, as a census counts it."""
+        return kind(self.steps(schedule)[0].launch) if self.join is None else self.join.kind
+
+    def entry(self, schedule: Schedule) -> str:
+        """The kernel that does it."""
+        if self.join is not None:
+            return self.join.kernel.entry
+        return entry(self.steps(schedule)[0].launch)
 
 
-def _members(launch: Launch) -> Iterator[Launch]:
-    yield from launch.members if isinstance(launch, Sequences) else (launch,)
+def joined(schedule: Schedule, kernels: KernelSet, sizes: Sizes) -> Iterator[Together]:
+    """Every step of a schedule in order, at each place as many of them together as may be."""
+    if not kernels.joins:
+        yield from (Together(range(at, at + 1)) for at in range(len(schedule.steps)))
+        return
+    finder = _Finder.of(schedule, kernels, sizes.largest)
+    at = 0
+    while at < len(finder.launches):
+        found = finder.first(at) or Together(range(at, at + 1))
+        yield found
+        at = found.places.stop
 
 
-def _queries(first: Launch, second: Launch) -> str | None:
-    match first, second:
-        case Rope(sides=(asking, asked)), Attention():
-            queries, keys = asking.dst, asked.dst
-        case _:
-            return None
-    if not (isinstance(queries, ToBuf) and isinstance(keys, ToRows)):
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """What decides: the launches, how often each tensor's memory is read, under the most rows."""
+
+    launches: tuple[Launch, ...]
+    entries: tuple[str, ...]
+    homes: dict[str, str]
+    readers: Counter[str]
+    kernels: KernelSet
+    sizes: Sizes
+
+    @classmethod
+    def of(cls, schedule: Schedule, kernels: KernelSet, sizes: Sizes) -> "_Finder":
+        homes = {b.tensor: b.view_of for b in schedule.buffers.values() if b.view_of is not None}
+        launches = tuple(step.launch for step in schedule.steps)
+        readers = Counter(homes.get(name, name) for name in (*_read(launches), *schedule.outputs))
+        entries = tuple(map(entry, launches))
+        return cls(launches, entries, homes, readers, kernels, sizes)
+
+    def first(self, at: int) -> Together | None:
+        """The first of the set's joins that is for what begins there."""
+        own: list[Operands] = []
+        for join in self.kernels.joins.values():
+            places = range(at, at + len(join.taken))
+            if self.entries[at : places.stop] != tuple(one.entry for one in join.taken):
+                continue
+            launches = self.launches[at : places.stop]
+            own = own if len(own) == len(places) else [operands(launch) for launch in launches]
+            given = _merged(join, own)
+            if given is not None and self._suits(join, given) and self._closed(join, launches):
+                return Together(places, join, given)
         return None
-    same = (first.pos, first.rows, first.head_dim) == (second.pos, second.rows, second.dk)
-    heads = (asking.heads, asked.heads) == (second.heads, second.groups)
-    fits = second.q == Read(queries.tensor) and second.k.name == keys.version
-    return queries.tensor if same and heads and fits else None
+
+    def _suits(self, join: Join, given: Operands) -> bool:
+        """Whether a join's kernel is for launches of these sizes."""
+        numbers = known_numbers(given, self.sizes)
+        settled = all(
+            self._number(given[name]) == _value(settled, numbers)
+            for name, settled in join.settled.items()
+        )
+        return settled and join.suits(numbers, self.kernels.cache)
+
+    def _number(self, operand: Operand) -> Expr | float:
+        return operand.value if isinstance(operand, Real) else self.sizes.number(operand)
+
+    def _closed(self, join: Join, launches: Sequence[Launch]) -> bool:
+        """Whether what the launches hand each other, sequence by sequence, nobody else reads."""
+        members = list(map(_members, launches))
+        if len(set(map(len, members))) > 1:
+            return False
+        return all(self._handed(join, each) for each in zip(*members, strict=True))
+
+    def _handed(self, join: Join, launches: Sequence[Launch]) -> bool:
+        given = _merged(join, [operands(launch) for launch in launches])
+        inside = Counter(self.homes.get(name, name) for name in _read(launches))
+        return given is not None and all(
+            isinstance(found := given[name], Values | Quant)
+            and inside[home := self.homes.get(found.tensor, found.tensor)] == self.readers[home]
+            for name in join.handed
+        )
+
+
+def _value(settled: Settled, numbers: Mapping[str, int]) -> int | float:
+    if isinstance(settled, tuple):
+        return prod(numbers[name] for name in settled)
+    return settled
+
+
+def _merged(join: Join, own: Sequence[Operands]) -> Operands | None:
+    """The operands of all launches by their names; None where one name would be two things."""
+    given: Operands = {}
+    for one, operands_of in zip(join.taken, own, strict=True):
+        for param, name in one.names.items():
+            if given.setdefault(name, operands_of[param]) != operands_of[param]:
+                return None
+    return given
+
+
+def _members(launch: Launch) -> tuple[Launch, ...]:
+    return launch.members if isinstance(launch, Sequences) else (launch,)
+
+
+def _read(launches: Sequence[Launch]) -> Iterator[str]:
+    """The tensors that are read, each as often as it is."""
+    return (read.tensor for launch in launches for read in reads_of(launch))

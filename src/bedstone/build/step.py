@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from bedstone.build.joined import Together
 from bedstone.build.lane import Lane
+from bedstone.build.launches import calls
 from bedstone.build.request import Options, served_context, served_forms
 from bedstone.checkpoint.shapes import Shape
 from bedstone.errors import CallerError
@@ -13,11 +15,20 @@ from bedstone.models import step_graph
 
 @dataclass(frozen=True, slots=True)
 class PlannedStep:
-    """A step graph and its schedule; the schedule's launches name the graph's ops by number."""
+    """A step graph and its schedule, of so many positions.
+
+    The schedule's launches name the graph's ops by number.
+    """
 
     graph: StepGraph
     schedule: Schedule
     lane: Lane
+    context: int
+
+    @property
+    def calls(self) -> tuple[Together, ...]:
+        """The schedule's launches as the lane's kernels do them."""
+        return calls(self.schedule, self.lane.kernels, self.context)
 
 
 def plan_step(shape: Shape, form: FormName, options: Options, lane: Lane) -> PlannedStep:
@@ -27,7 +38,7 @@ def plan_step(shape: Shape, form: FormName, options: Options, lane: Lane) -> Pla
     context = served_context(shape, options)
     rows = {"decode": 1, "chunk": lane.knobs.max_chunk, "batch": options.sequences}
     graph = form_graph(shape, form, context, rows[form], sampled=options.sampler)
-    return PlannedStep(graph, lane.lower(graph, options.held), lane)
+    return PlannedStep(graph, lane.lower(graph, options.held), lane, context)
 
 
 def form_graph(

@@ -7,9 +7,9 @@ from typing import Any
 
 from bedstone.build.costs import Cost
 from bedstone.build.counting import launch_costs
+from bedstone.build.joined import Together
 from bedstone.build.step import PlannedStep
-from bedstone.lane.census import census
-from bedstone.lane.schedule import Miss, Schedule, Step
+from bedstone.lane.schedule import Miss, Schedule
 from bedstone.lane.touch import touches
 from bedstone.models.layering import layer_of
 
@@ -76,15 +76,15 @@ def summarize(planned: PlannedStep, at: int) -> Summary:
     """Count one form of a step whose last rows stand at position `at`."""
     schedule = planned.schedule
     at = max(at, schedule.rows) if schedule.form == "chunk" else at
-    counts = Counter(launch_layers(schedule))
+    calls, counts = planned.calls, Counter(launch_layers(planned))
     last = max((layer for layer in counts if layer is not None), default=-1)
     return Summary(
         rows=schedule.rows,
         at=at,
-        launches=len(schedule.steps),
+        launches=len(calls),
         layers=tuple(counts[layer] for layer in range(last + 1)),
         outside=counts[None],
-        census=_most_first(census(schedule)),
+        census=_most_first(Counter(call.kind(schedule) for call in calls)),
         fusions=_most_first(Counter(fusion.rule for fusion in schedule.fusions)),
         misses=_grouped(schedule.misses),
         cost=Cost.of(launch_costs(planned, at)),
@@ -93,17 +93,18 @@ def summarize(planned: PlannedStep, at: int) -> Summary:
     )
 
 
-def launch_layers(schedule: Schedule) -> tuple[int | None, ...]:
+def launch_layers(planned: PlannedStep) -> tuple[int | None, ...]:
     """The layer of each launch.
 
     A launch that closes one layer and opens the next, such as a sum and the norm of it, counts in
     the one it opens. What comes before the first layer and after the last belongs to none.
     """
-    return tuple(_layer(step) for step in schedule.steps)
+    return tuple(_layer(planned.schedule, call) for call in planned.calls)
 
 
-def _layer(step: Step) -> int | None:
-    made = {layer_of(touch.tensor) for touch in touches(step.launch) if touch.write}
+def _layer(schedule: Schedule, call: Together) -> int | None:
+    launches = [step.launch for step in call.steps(schedule)]
+    made = {layer_of(each.tensor) for one in launches for each in touches(one) if each.write}
     layers = [layer for layer in made if layer is not None]
     return max(layers) if len(layers) == len(made) and layers else None
 

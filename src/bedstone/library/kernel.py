@@ -133,19 +133,37 @@ class Variant:
     suits: Suits
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
-    """A kernel by the name `entry` that does what launches of `first` and `second` do, in order.
+Settled = int | float | tuple[str, ...]
+"""What a number always is: itself, or the product of others by name."""
 
-    `handed` are the parameters of what one makes and the other reads; `table` of both is one.
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A launch among those that one kernel does: its entry, and what its parameters are there.
+
+    `names` gives a parameter's by its own, where they differ. What has one name is one.
     """
 
-    first: str
-    second: str
     entry: str
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Joining:
+    """A kernel by the name `entry` that does what launches of `taken` do, in order.
+
+    Of their parameters it has no `handed` ones, the tensors that one of them makes and others read,
+    nor those whose number is `settled`; the others are in `order`, or in that of the launches.
+    """
+
+    kind: str
+    entry: str
+    taken: tuple[Taken, ...]
     handed: frozenset[str]
     geometry: Geometry
     suits: Suits
+    settled: Mapping[str, Settled] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,15 +203,17 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A kernel that does what launches of entries `first` and `second` do, one after the other.
+    """A kernel that does what launches of several entries do, one after the other.
 
-    It takes the parameters of both, but for the tensor that one makes and the other reads, which it
-    leaves nowhere.
+    `taken` names every parameter of each; `handed` are the tensors that it leaves nowhere, and
+    `settled` the numbers it takes for granted. A census counts it as of that `kind`.
     """
 
-    first: str
-    second: str
+    kind: str
+    taken: tuple[Taken, ...]
     kernel: Kernel
+    handed: frozenset[str]
+    settled: Mapping[str, Settled]
     suits: Suits
 
 
@@ -202,7 +222,7 @@ class KernelSet:
     """Kernels by entry, how they code activations, and what the values of a paged table are.
 
     `variants` names, for an entry, kernels to take in its place: the first that suits. `joins` are
-    kernels for two launches by name, the first that suits.
+    kernels for several launches by name, those for most first.
     """
 
     name: str
@@ -220,12 +240,6 @@ class KernelSet:
         """The kernel for a launch of that entry, whose integers are `sizes` at most."""
         found = (name for name, suits in self.variants.get(entry, ()) if suits(sizes, self.cache))
         return self.kernels.get(next(found, entry))
-
-    def joined(self, first: str, second: str, sizes: Mapping[str, int]) -> Kernel | None:
-        """The kernel for launches of both entries, whose integers are `sizes` at most."""
-        pair = (first, second)
-        found = (join for join in self.joins.values() if (join.first, join.second) == pair)
-        return next((join.kernel for join in found if join.suits(sizes, self.cache)), None)
 
     @property
     def every(self) -> Iterator[Kernel]:

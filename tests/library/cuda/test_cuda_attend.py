@@ -46,20 +46,25 @@ def test_other_families_are_attended_in_float32() -> None:
 ROTATED = QWEN | {"heads0": 32, "heads1": 8, "head_dim": 128, "rot": 128}
 
 
-def joined(form: str = "", normed: str = "_n", **sizes: int) -> str | None:
-    """The module of the kernel that rotates and attends, where one suits."""
-    held = cuda_kernels("bf16")
-    made = held.joined(f"rope_parts{normed}_rows", f"attention{form}", ROTATED | sizes)
-    names = [name for name, join in held.joins.items() if join.kernel is made]
-    return names[0] if names else None
+def joined(
+    form: str = "", normed: str = "_n", cache: CacheType = "bf16", **sizes: int
+) -> str | None:
+    """The first kernel that rotates and attends, where one suits."""
+    entries = (f"rope_parts{normed}_rows", f"attention{form}")
+    rows = cuda_kernels(cache).joins.items()
+    found = (n for n, join in rows if tuple(one.entry for one in join.taken) == entries
+             and join.suits(ROTATED | sizes, cache))  # fmt: skip
+    return next(found, None)
 
 
 def test_one_kernel_rotates_and_attends_rows_of_a_sequence_each() -> None:
     assert joined(rows=1) == "attention_turned_n_d128_x8"
-    assert joined(rows=1, normed="", dk=64, dv=64, head_dim=64) == "attention_turned_d64_x8"
+    narrow = {"dk": 64, "dv": 64, "head_dim": 64}
+    assert joined(rows=1, normed="", **narrow) == "attention_turned_d64_x8"
     assert joined("_q", rows=64, stride=1) == "attention_turned_n_q_d128"
     assert joined(rows=4, stride=0) is None
     assert joined(rows=1, dk=192) is None
     assert joined(rows=1, head_dim=64) is None
-    held = cuda_kernels("f32")
-    assert held.joined("rope_parts_n_rows", "attention", ROTATED | {"rows": 1}) is None
+    assert joined(rows=1, heads0=16) is None
+    assert joined(rows=1, heads1=4) is None
+    assert joined(cache="f32", rows=1) is None

@@ -9,7 +9,7 @@ from bedstone.library.catalog import cpu_kernels, every_kernel
 from bedstone.library.coding import BF16, INT8
 from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent
 from bedstone.library.cuda.catalog import cuda_kernels
-from bedstone.library.kernel import Geometry, Kernel, KernelSet
+from bedstone.library.kernel import Geometry, Join, Kernel, KernelSet
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.manifest import BufferParam, ScalarParam
 from bedstone.target.records import KERNELS
@@ -109,18 +109,37 @@ def test_a_device_with_room_gets_larger_rings() -> None:
     assert small.kernels["attention_d64_x8"] == large.kernels["attention_d64_x8"]
 
 
-def test_a_kernel_for_two_launches_takes_the_parameters_of_both() -> None:
+def test_a_kernel_for_several_launches_takes_what_they_do_not_hand_each_other() -> None:
     assert not cuda_kernels("f32").joins
     held = cuda_kernels("bf16")
     for name, join in held.joins.items():
-        first, second = EVERY[join.first], EVERY[join.second]
-        given = {p.name: p for p in (*first.params, *second.params)}
-        handed = given.keys() - {p.name for p in join.kernel.params}
-        assert handed == {"y0", "q", "k"}, name
-        assert [p for p in join.kernel.params if given[p.name] != p] == [], name
+        params = [param for one in join.taken for param in EVERY[one.entry].params]
+        assert [p.name for p in params] == [own for one in join.taken for own in one.names], name
+        types: dict[str, list[object]] = {}
+        for param, given in zip(params, names_of(join), strict=True):
+            types.setdefault(given, []).append(param.type)
+        left = {given: first for given, (first, *_) in types.items()}
+        for given in join.handed:
+            made, *read = types[given]
+            assert (made.direction, {each.direction for each in read}) == ("out", {"in"}), name
+            del left[given]
+        for given in join.settled:
+            assert all(isinstance(each, ScalarParam) for each in types[given]), name
+            del left[given]
+        assert {p.name: p.type for p in join.kernel.params} == left, name
+        assert len(join.kernel.params) == len(left)
         assert join.kernel.pdl
         assert name.startswith(join.kernel.entry)
         assert name not in held.kernels
+
+
+def names_of(join: Join) -> list[str]:
+    return [given for one in join.taken for given in one.names.values()]
+
+
+def test_kernels_for_most_launches_come_first() -> None:
+    counts = [len(join.taken) for join in cuda_kernels("bf16").joins.values()]
+    assert counts == sorted(counts, reverse=True)
 
 
 def test_no_row_of_a_geometry_is_idle() -> None:

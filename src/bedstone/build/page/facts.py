@@ -1,19 +1,18 @@
 """What a page draws, as a JSON value: launches with their operands, lives of buffers, numbers."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bedstone.build.costs import Moved
 from bedstone.build.counting import launch_costs, named_values
+from bedstone.build.joined import Together
 from bedstone.build.page.lives import Life, lives
 from bedstone.build.step import PlannedStep
 from bedstone.build.summary import Summary, launch_layers
 from bedstone.build.survey import Survey
 from bedstone.graph.step import StepGraph
 from bedstone.graph.text import emit_op
-from bedstone.lane.census import kind
-from bedstone.lane.entries import entry
 from bedstone.lane.schedule import Schedule
 from bedstone.library.kernel import KernelSet
 
@@ -23,7 +22,7 @@ FAMILIES: Mapping[str, str] = {
         "product": "gemv gemm gemv_parts gemm_parts glu head_product",
         "norm": "norm add_norm l2norm gated_norm",
         "rope": "rope rope_parts",
-        "attention": "attention flat_attention",
+        "attention": "attention flat_attention attention_turned",
         "rows": "set_rows take_row take_part concat gather",
         "quantize": "quantize",
         "mixture": "route score topk renorm expert_glu expert_product expert_sum weighted_sum",
@@ -53,7 +52,7 @@ def _step(planned: PlannedStep, summary: Summary) -> dict[str, Any]:
     return {
         "ops": [emit_op(op) for op in graph.ops],
         "steps": _launches(planned, summary.at),
-        "lives": [_life(life) for life in lives(schedule)],
+        "lives": _lives(planned),
         "missed": [[miss.op, miss.rule, miss.reason, miss.why] for miss in schedule.misses],
         "arena_bytes": schedule.arena_bytes,
     }
@@ -62,26 +61,32 @@ def _step(planned: PlannedStep, summary: Summary) -> dict[str, Any]:
 def _launches(planned: PlannedStep, at: int) -> list[dict[str, Any]]:
     schedule, shapes = planned.schedule, _shapes(planned.graph)
     fired = _rules(schedule)
-    layers, costs = launch_layers(schedule), launch_costs(planned, at)
+    layers, costs = launch_layers(planned), launch_costs(planned, at)
     return [
         {
-            "entry": entry(step.launch),
-            "kind": kind(step.launch),
-            "family": FAMILIES.get(kind(step.launch), "elementwise"),
-            "source": _source(entry(step.launch), planned.lane.kernels),
+            "entry": call.entry(schedule),
+            "kind": call.kind(schedule),
+            "family": FAMILIES.get(call.kind(schedule), "elementwise"),
+            "source": _source(call, schedule, planned.lane.kernels),
             "layer": layer,
-            "ops": list(step.ops),
-            "rules": sorted({rule for op in step.ops for rule in fired[op]}),
+            "ops": (ops := [op for step in call.steps(schedule) for op in step.ops]),
+            "rules": sorted({rule for op in ops for rule in fired[op]}),
             "operations": cost.operations,
             "moved": [_moved(moved, shapes) for moved in cost.moved],
         }
-        for step, layer, cost in zip(schedule.steps, layers, costs, strict=True)
+        for call, layer, cost in zip(planned.calls, layers, costs, strict=True)
     ]
 
 
-def _source(name: str, kernels: KernelSet) -> str | None:
-    kernel = kernels.get(name)
+def _source(call: Together, schedule: Schedule, kernels: KernelSet) -> str | None:
+    kernel = kernels.get(call.entry(schedule)) if call.join is None else call.join.kernel
     return None if kernel is None else kernel.source
+
+
+def _lives(planned: PlannedStep) -> list[list[Any]]:
+    """The life of every slot, by the calls that the schedule's steps are made in."""
+    calls_of = [at for at, call in enumerate(planned.calls) for _ in call.places]
+    return [_life(life, calls_of) for life in lives(planned.schedule)]
 
 
 def _rules(schedule: Schedule) -> defaultdict[int, set[str]]:
@@ -105,9 +110,12 @@ def _moved(moved: Moved, shapes: Mapping[str, list[int]]) -> list[Any]:
     return [moved.name, moved.what, moved.form, shape, moved.nbytes, int(moved.write)]
 
 
-def _life(life: Life) -> list[Any]:
+def _life(life: Life, calls_of: Sequence[int]) -> list[Any]:
     """Tensor, piece, shape, offset, bytes, first and last launch, its readers and its writers."""
     buffer, slot = life.buffer, life.slot
-    place = [slot.offset, slot.nbytes, life.first, life.last]
+    place = [slot.offset, slot.nbytes, calls_of[life.first], calls_of[life.last]]
     shape = [buffer.rows, buffer.width]
-    return [buffer.tensor, life.piece, shape, *place, life.readers, life.writers]
+    readers, writers = (
+        sorted({calls_of[step] for step in users}) for users in (life.readers, life.writers)
+    )
+    return [buffer.tensor, life.piece, shape, *place, readers, writers]

@@ -18,6 +18,7 @@ from bedstone.library.kernel import (
     Joining,
     Shared,
     Suits,
+    Taken,
     Variant,
 )
 
@@ -192,8 +193,9 @@ VARIANTS: tuple[Variant, ...] = tuple(_variants())
 """Kernels to take in place of others where they suit, the first that does."""
 
 
-_TURNED = frozenset({"y0", "q", "k"})
-"""What rotations leave and attention reads: queries, and the keys of their table."""
+_TURNED = Taken("rope_parts", {"y0": "q"}), Taken("attention", {"k": "table"})
+"""Queries go from one to the other, and so does the newest key, which its table gets all the same.
+"""
 
 
 def _whole_heads(suits: Suits) -> Suits:
@@ -201,17 +203,30 @@ def _whole_heads(suits: Suits) -> Suits:
 
     def alone(sizes: Mapping[str, int], cache: CacheType) -> bool:
         one = sizes["rows"] == 1 or sizes["stride"] == 1
-        return one and sizes["head_dim"] == sizes["dk"] and suits(sizes, cache)
+        turned = (sizes["heads0"], sizes["heads1"], sizes["head_dim"])
+        same = turned == (sizes["heads"], sizes["groups"], sizes["dk"])
+        return one and same and suits(sizes, cache)
 
     return alone
 
 
 def _joinings() -> Iterator[Joining]:
+    rope, attention = _TURNED
     for normed, form, depth in product(("", "_n"), _FORMS, DEPTHS):
-        first, second = f"rope_parts{normed}_rows", f"attention{form}"
+        taken = (
+            replace(rope, entry=f"rope_parts{normed}_rows"),
+            replace(attention, entry=f"attention{form}"),
+        )
         entry = f"attention_turned{normed}{form}"
         for suffix, made, suits in _one(depth, entry):
-            yield Joining(first, second, entry + suffix, _TURNED, made, _whole_heads(suits))
+            yield Joining(
+                kind="attention_turned",
+                entry=entry + suffix,
+                taken=taken,
+                handed=frozenset({"q"}),
+                geometry=made,
+                suits=_whole_heads(suits),
+            )
 
 
 JOININGS: tuple[Joining, ...] = tuple(_joinings())

@@ -4,7 +4,7 @@ An entry that no geometry matches is not in the set; nor is a variant, whose nam
 a suffix. Every launch overlaps the one before it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -25,6 +25,7 @@ from bedstone.library.kernel import (
     KernelSet,
     Param,
     Suits,
+    Taken,
     Variant,
 )
 from bedstone.spec.manifest import BytesParam
@@ -73,23 +74,41 @@ def _fit(geometry: Geometry, *, clusters: bool, roomy: bool) -> Geometry:
 
 
 def _joins(cache: CacheType, *, clusters: bool, roomy: bool) -> Mapping[str, Join]:
-    """The kernels for two launches: all are for tables of bfloat16."""
+    """The kernels for several launches: all are for tables of bfloat16."""
     if cache == "f32":
         return MappingProxyType({})
     plain = {kernel.entry: kernel for kernel in every_kernel(BF16)}
     made: dict[str, Join] = {}
-    for each in _JOININGS:
-        geometry = _fit(each.geometry, clusters=clusters, roomy=roomy)
-        both = _both(each, plain[each.first], plain[each.second])
-        kernel = narrowed(_launched(both, geometry), cache)
-        made[each.entry] = Join(each.first, each.second, kernel, each.suits)
+    for each in sorted(_JOININGS, key=lambda row: -len(row.taken)):
+        taken = tuple(_named(one, plain[one.entry]) for one in each.taken)
+        whole = _whole(each, taken, plain)
+        kernel = narrowed(
+            _launched(whole, _fit(each.geometry, clusters=clusters, roomy=roomy)), cache
+        )
+        made[each.entry] = Join(each.kind, taken, kernel, each.handed, each.settled, each.suits)
     return MappingProxyType(made)
 
 
-def _both(joining: Joining, first: Kernel, second: Kernel) -> Kernel:
-    """A kernel with the parameters of two, the first one's first."""
-    params = {p.name: p for p in (*first.params, *second.params) if p.name not in joining.handed}
-    return replace(second, entry=joining.entry, params=tuple(params.values()))
+def _named(taken: Taken, kernel: Kernel) -> Taken:
+    """A launch with a name for every parameter of its kernel."""
+    names = {param.name: taken.names.get(param.name, param.name) for param in kernel.params}
+    return replace(taken, names=MappingProxyType(names))
+
+
+def _whole(joining: Joining, taken: Iterable[Taken], plain: Mapping[str, Kernel]) -> Kernel:
+    """A kernel with the parameters of several, each as the first launch that has it does."""
+    params: dict[str, Param] = {}
+    for one in taken:
+        for param in plain[one.entry].params:
+            params.setdefault(one.names[param.name], param)
+    left = {
+        name: Param(name, param.type)
+        for name, param in params.items()
+        if name not in joining.handed and name not in joining.settled
+    }
+    order = joining.order or tuple(left)
+    last = plain[joining.taken[-1].entry]
+    return replace(last, entry=joining.entry, params=tuple(left[name] for name in order))
 
 
 def _variants(entry: str) -> Iterator[Variant]:

@@ -55,7 +55,7 @@ def count_bytes(package: Path, steps: Sequence[Step]) -> dict[Step, tuple[int, .
         for step in steps:
             sampled = lock.sampling is not None
             graph = form_graph(opened, step.form, lock.context, step.rows, sampled=sampled)
-            planned = PlannedStep(graph, lane.lower(graph), lane)
+            planned = PlannedStep(graph, lane.lower(graph), lane, lock.context)
             costs = launch_costs(planned, step.at)
             found[step] = tuple(Cost.of([cost]).nbytes for cost in costs)
     return found
