@@ -89,11 +89,13 @@ class Called:
 
 def planned_calls(shape: Shape, options: Options, lane: Lane) -> Iterator[Called]:
     """What every form of a model's step calls, as it is planned."""
+    # a launch that a kernel does with others is held alone here
+    alone = replace(lane.kernels, joins={})
     # some are compiled under another name than the catalog's
     names = {id(kernel): name for name, kernel in lane.kernels.kernels.items()}
     for form in served_forms(options):
         schedule = plan_step(shape, form, options, lane).schedule
-        for kernel, numbers in launches(schedule, lane.kernels, CONTEXT):
+        for kernel, numbers in launches(schedule, alone, CONTEXT):
             yield replace(called(kernel, numbers), entry=names[id(kernel)])
 
 
