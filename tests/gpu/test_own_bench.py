@@ -15,7 +15,7 @@ KERNELS = (
     "linear_q_bf16",
     "linear_q8_0",
     "rope_table",
-    "xdown_q8_0_q",
+    "xdown_q_q8_0",
 )
 PARTS = 8
 """Of all Solutions, so that processes can share them."""

@@ -6,6 +6,7 @@ from operator import itemgetter
 from pathlib import Path
 
 import pytest
+import torch
 
 from bedstone.library.mathematics import define, family_of
 from bedstone.prove.inputs.workload import Inputs
@@ -66,10 +67,15 @@ def suiting(suffix, sizes):
     return {"rows": rows, "dk": width, "dv": width} | (gate if "gate_row" in sizes else {})
 
 
+def posed(library, name, base, sizes):
+    """A kernel's Definition, and inputs for it."""
+    of = define(library.kernels.kernels[name], sizes, base)
+    return of, Inputs(of, Workload({axis: sizes[axis] for axis in of.var_axes}, {}, "w"))
+
+
 def wrong(library, name, base, sizes):
     """Why a kernel is not right; an empty list where it is."""
-    of = define(library.kernels.kernels[name], sizes, base)
-    inputs = Inputs(of, Workload({axis: sizes[axis] for axis in of.var_axes}, {}, "w"))
+    of, inputs = posed(library, name, base, sizes)
     given = inputs.trial(0, 0)
     trial = Trial(given, Reference(of).run(given, inputs.values, 0))
     metrics = judged(library, name, of, trial, sizes)
@@ -89,3 +95,29 @@ def test_a_kernel_against_another_definition_fails(library):
     (case,) = [c for c in every_case(library.kernels) if c[0] == "add"]
     assert wrong(library, *case) == []
     assert wrong(library, "mul", "add", case[2])
+
+
+def kinds(library):
+    """A Definition, and inputs for it, of each family and set of functions it is written with."""
+    found = {}
+    for _, base, sizes in sorted(every_case(library.kernels), key=itemgetter(1)):
+        of, inputs = posed(library, base, base, sizes)
+        written = re.findall(r"^def (\w+)", of.reference, re.MULTILINE)
+        found.setdefault((id(family_of(base)), *written), (of, inputs))
+    return list(found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_reference_computes_on_the_gpu_too(library, part):
+    every = kinds(library)
+    assert len(every) > 100
+    for of, inputs in every[part::PARTS]:
+        given = inputs.trial(0, 0)
+        there = {n: v.cuda() if isinstance(v, torch.Tensor) else v for n, v in given.items()}
+        found = Reference(of).run(there, inputs.values, 0)
+        for name, value in Reference(of).run(given, inputs.values, 0).items():
+            assert found[name].is_cuda, (of.name, name)
+            near = 2e-2 * float(value.double().nan_to_num().abs().max())
+            far = (found[name].cpu().double() - value.double()).nan_to_num().abs().max()
+            assert float(far) <= near, (of.name, name)

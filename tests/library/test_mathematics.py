@@ -1,5 +1,6 @@
 """What kernels compute: every entry has its mathematics, and its pieces agree with others' code."""
 
+import ast
 import re
 
 import numpy as np
@@ -20,6 +21,8 @@ from bedstone.spec.dialect.parse_definition import parse_definition
 from bedstone.spec.workload import Workload
 
 KERNELS = cpu_kernels().kernels
+MAKERS = {"arange", "tensor", "zeros", "ones", "empty", "full", "eye", "linspace"}
+"""PyTorch's functions that put what they make on the CPU unless they are told where."""
 QUANTIZED = ("q8_0", "q4_0", "q4_1", "q4_k", "q6_k")
 
 
@@ -99,6 +102,30 @@ def test_every_piece_is_used_and_a_reference_holds_those_it_needs_only():
             assert len(re.findall(rf"\b{name}\(", reference)) > 1, (entry, name)
         used |= own
     assert used == PIECES.keys()
+
+
+def placeless(text, start):
+    """Calls of `MAKERS` without a device in the function `start` and all that it calls."""
+    functions = {f.name: f for f in ast.parse(text).body if isinstance(f, ast.FunctionDef)}
+    waiting, seen = [start], set()
+    while waiting:
+        name = waiting.pop()
+        seen.add(name)
+        for call in (c for c in ast.walk(functions[name]) if isinstance(c, ast.Call)):
+            if isinstance(call.func, ast.Name):
+                waiting += {call.func.id} & functions.keys() - seen
+            elif call.func.attr in MAKERS and "device" not in {k.arg for k in call.keywords}:
+                yield ast.unparse(call)
+
+
+def test_what_a_reference_makes_is_where_its_inputs_are():
+    assert list(placeless("def f(x):\n    return torch.zeros(2)", "f")) == ["torch.zeros(2)"]
+    for entry in KERNELS:
+        made = small(entry)
+        assert list(placeless(made.reference, "run")) == [], entry
+        if made.custom_inputs is not None:
+            given = made.reference.rpartition("return {")[2]
+            assert given.count(": ") == given.count(".to(device)"), entry
 
 
 @pytest.mark.parametrize("fmt", QUANTIZED)

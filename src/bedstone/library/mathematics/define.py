@@ -262,5 +262,5 @@ def _maker(family: Family, tensors: list[Operand]) -> list[str]:
     lines = [f"{name} = axes[{name!r}]" for name in needed]
     lines += [f"{names} = {text}" for names, text in made.items()]
     names = [name for key in made for name in key.split(", ")]
-    lines.append(f"return {{{', '.join(f'{name!r}: {name}' for name in names)}}}")
+    lines.append(f"return {{{', '.join(f'{name!r}: {name}.to(device)' for name in names)}}}")
     return [f"def {_MAKER}(axes, device):\n" + indent("\n".join(lines), "    ")]

@@ -167,7 +167,7 @@ DENSE: dict[str, Family] = {
     "rope_table": Family(
         "rope",
         {"freqs": "256", "cos": "capacity half", "sin": "capacity half"},
-        "angle = torch.arange($capacity)[:, None] * freqs[:$half]\n"
+        "angle = torch.arange($capacity, device=freqs.device)[:, None] * freqs[:$half]\n"
         "cos, sin = torch.cos(angle) * $factor, torch.sin(angle) * $factor",
         "cos sin",
         sizes={"capacity": 200, "half": 16, "factor": 1.25},

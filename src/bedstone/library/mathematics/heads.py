@@ -130,7 +130,8 @@ HEADS: dict[str, Family] = {
         "found = int(first_largest(logits)[0]) if finite else 0\n"
         "place, slot, inside = after(int(position[-1]), finite, pages, $page)\n"
         "next, error, token, at, to_slot = (\n"
-        "    torch.tensor([one]) for one in (found, not finite, found, place, slot))\n"
+        "    torch.tensor([one], device=pages.device)\n"
+        "    for one in (found, not finite, found, place, slot))\n"
         "run = run.clone()\n"
         "if finite and inside:\n"
         "    run[place] = found",
@@ -148,9 +149,8 @@ HEADS: dict[str, Family] = {
         "finite = bool(logits.isfinite().all())\n"
         "next = first_largest(logits) * finite\n"
         "places = [after(at, finite, own, $page) for at, own in zip(position.tolist(), pages)]\n"
-        "error, token = torch.tensor([not finite]), next\n"
-        "at = torch.tensor([place[0] for place in places])\n"
-        "to_slot = torch.tensor([place[1] for place in places])",
+        "error, token = torch.tensor([not finite], device=pages.device), next\n"
+        "at, to_slot = torch.tensor([place[:2] for place in places], device=pages.device).T",
         "next error token at to_slot",
         sizes={"rows": 3, "vocab": 5000} | _TABLES,
         makes={"logits": "with_faults(with_equals(rows, $vocab))",

@@ -46,13 +46,13 @@ _TEXTS = (
     def quantized(x):
         blocks = x.float().reshape(x.shape[0], -1, 32)
         scales = blocks.abs().amax(-1) / 127
-        ratio = blocks / scales[..., None].where(scales[..., None] > 0, torch.tensor(1.0))
+        ratio = blocks / scales[..., None].where(scales[..., None] > 0, 1.0)
         codes = torch.sign(ratio) * torch.floor(ratio.abs() + 0.5)
         return codes.reshape(x.shape), scales, codes.sum(-1)
     """,
     """
     def part(x, unit, width, count):
-        at = torch.arange(count)
+        at = torch.arange(count, device=x.device)
         return x[:, at // width * unit + at % width]
     """,
     """
@@ -66,7 +66,7 @@ _TEXTS = (
     """
     def turned(x, cos, sin, rot, kind, offset):
         half = rot // 2
-        first = torch.arange(half) if kind == 0 else 2 * torch.arange(half)
+        first = torch.arange(half, device=x.device) * (1 if kind == 0 else 2)
         second = first + (half if kind == 0 else 1)
         out = x.clone()
         a, b = x[..., offset + first], x[..., offset + second]
@@ -76,13 +76,13 @@ _TEXTS = (
     """,
     """
     def in_order(table, pages, page, count):
-        at = torch.arange(count)
+        at = torch.arange(count, device=table.device)
         return table[pages[at // page] * page + at % page]
     """,
     """
     def attended(q, k, v, position, scale, window, softcap):
         if position < 0:
-            return torch.zeros(q.shape[0], v.shape[-1], dtype=q.dtype)
+            return torch.zeros(q.shape[0], v.shape[-1], dtype=q.dtype, device=q.device)
         first = max(0, position + 1 - window) if window > 0 else 0
         k, v = k[first:position + 1], v[first:position + 1]
         share = q.shape[0] // k.shape[1]
@@ -110,7 +110,7 @@ _TEXTS = (
         if groups > 1:
             units = x.reshape(x.shape[0], groups, -1)
             worth = torch.sort(units, dim=-1, descending=True).values[..., :group_best].sum(-1)
-            kept = torch.zeros(worth.shape, dtype=torch.bool)
+            kept = torch.zeros_like(worth, dtype=torch.bool)
             kept.scatter_(1, best(worth, group_k), True)
             x = torch.where(kept[..., None], units, -torch.inf).reshape(x.shape)
         return best(x, chosen)
@@ -172,7 +172,8 @@ _TEXTS = (
     """
     def first_largest(x):
         largest = x == x.amax(-1, keepdim=True)
-        return torch.where(largest, torch.arange(x.shape[-1]), x.shape[-1]).amin(-1)
+        at = torch.arange(x.shape[-1], device=x.device)
+        return torch.where(largest, at, x.shape[-1]).amin(-1)
     """,
     """
     def after(position, finite, pages, page):
@@ -206,7 +207,7 @@ _TEXTS = (
                 made[token] = (one / scale if one > 0 else one * scale) + add
         made = made.nan_to_num(-most).clamp(-most, most)
         if allowed is not None:
-            at = torch.arange(len(made))
+            at = torch.arange(len(made), device=made.device)
             made = torch.where((allowed[at // 32] >> at % 32 & 1) > 0, made, -most)
         return made
     """,
@@ -277,9 +278,9 @@ _TEXTS = (
         blocks = raw.reshape(*raw.shape[:-1], -1, 210)
         low = blocks[..., :128].reshape(*blocks.shape[:-1], 2, 1, 64)
         high = blocks[..., 128:192].reshape(*blocks.shape[:-1], 2, 1, 32)
-        shift = torch.tensor([0, 4], dtype=torch.uint8)[:, None]
+        shift = torch.tensor([0, 4], dtype=torch.uint8, device=raw.device)[:, None]
         low = (low >> shift & 15).reshape(*blocks.shape[:-1], 2, 4, 32)
-        shift = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
+        shift = torch.tensor([0, 2, 4, 6], dtype=torch.uint8, device=raw.device)[:, None]
         codes = (low | (high >> shift & 3) << 4).reshape(*blocks.shape[:-1], 16, 16)
         scales = blocks[..., 192:208].contiguous().view(torch.int8).double()
         scales = half(blocks[..., 208:]) * scales

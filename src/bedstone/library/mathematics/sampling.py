@@ -15,7 +15,7 @@ for row, logit in enumerate(logits):
     if bool(logit.isfinite().all()):
         drawn[row] = drawn_of(logit, logit, temperature[row], top_k[row], top_p[row], min_p[row],
                               seed[row], last[row] + 1)
-drawn = torch.tensor(drawn)
+drawn = torch.tensor(drawn, device=logits.device)
 """
 
 _DRAW_CHANGED = """
@@ -41,7 +41,7 @@ for row, logit in enumerate(logits):
         logprob[row] = told[drawn[row]]
         top_token[row][:count] = in_rank(logit)[:count]
         top_logprob[row][:count] = told[in_rank(logit)[:count]]
-drawn = torch.tensor(drawn)
+drawn = torch.tensor(drawn, device=logits.device)
 to_temperature, to_top_k, to_top_p, to_min_p, to_seed = temperature, top_k, top_p, min_p, seed
 """
 
@@ -111,7 +111,8 @@ SAMPLING: Mapping[str, Family] = {
         "found = int(drawn[0]) if good else 0\n"
         "place, slot, inside = after(int(position[-1]), good, pages, $page)\n"
         "next, error, token, at, to_slot = (\n"
-        "    torch.tensor([one]) for one in (found, not good, found, place, slot))\n"
+        "    torch.tensor([one], device=pages.device)\n"
+        "    for one in (found, not good, found, place, slot))\n"
         "run = run.clone()\n"
         "if good and inside:\n"
         "    run[place] = found",
@@ -129,9 +130,8 @@ SAMPLING: Mapping[str, Family] = {
         "good = bool((drawn >= 0).all())\n"
         "next = drawn * good\n"
         "places = [after(at, good, own, $page) for at, own in zip(position.tolist(), pages)]\n"
-        "error, token = torch.tensor([not good]), next\n"
-        "at = torch.tensor([place[0] for place in places])\n"
-        "to_slot = torch.tensor([place[1] for place in places])",
+        "error, token = torch.tensor([not good], device=pages.device), next\n"
+        "at, to_slot = torch.tensor([place[:2] for place in places], device=pages.device).T",
         "next error token at to_slot",
         sizes={"rows": 3} | _TABLES,
         makes={"drawn": "torch.randint(-1, 100, (rows,), dtype=torch.int32)",
