@@ -28,6 +28,11 @@ def test_what_is_changed_is_there_wherever_memory_lies(toy, cache, monkeypatch, 
             with stepper.edit(region) as memory:
                 memory[::3] ^= 0xFF
             assert (stepper.read(region)[::3] == looked[::3] ^ 0xFF).all()
+            looked = stepper.view(region).copy()
+            with stepper.edit(region, 2, 7) as memory:
+                memory ^= 0xFF
+            looked[2:7] ^= 0xFF
+            assert (stepper.read(region) == looked).all()
 
 
 def test_what_lies_between_regions_is_theirs_to_leave_alone(toy, cache):

@@ -99,12 +99,18 @@ class Stepper:
         return np.frombuffer(memoryview(there), np.uint8)
 
     @contextmanager
-    def edit(self, region: Region) -> Iterator[NDArray[np.uint8]]:
-        """A region's bytes, to change: what they are at the end is what the region holds."""
-        data = self.view(region)
+    def edit(
+        self, region: Region, start: int = 0, stop: int | None = None
+    ) -> Iterator[NDArray[np.uint8]]:
+        """Bytes [start, stop) of a region, by default all, to change.
+
+        What they are at the end is what the region holds.
+        """
+        here = self._addressed
+        data = self.view(region)[start:stop] if here else self.read(region, start, stop)
         yield data
-        if not self._addressed:
-            self.write(region, data)
+        if not here:
+            self.write(region, data, start)
 
     def write(self, region: Region, data: NDArray[np.uint8], start: int = 0) -> None:
         """Set a region's bytes from `start` on; they are the caller's to keep inside."""

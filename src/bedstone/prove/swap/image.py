@@ -99,9 +99,10 @@ def changed_blocks(before: Bytes, after: Bytes) -> Indices:
 
 
 def write_blocks(stepper: Stepper, region: Region, held: Bytes, at: Indices) -> None:
-    """Set blocks of a side's region to what `held` [count, BLOCK] has there."""
-    with stepper.edit(region) as memory:
+    """Set blocks of a side's region to what `held` [count, BLOCK] has there, in ascending order."""
+    first, end = int(at[0]), int(at[-1]) + 1
+    with stepper.edit(region, first * BLOCK, end * BLOCK) as memory:
         if memory.size % BLOCK:
-            memory[:] = held.reshape(-1)[: memory.size]
+            memory[:] = held[first:end].reshape(-1)[: memory.size]
         else:
-            memory.reshape(-1, BLOCK)[at] = held[at]
+            memory.reshape(-1, BLOCK)[at - first] = held[at]

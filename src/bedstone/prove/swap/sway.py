@@ -78,6 +78,6 @@ def _flip(side: Side, place: Place, end: int | None, rng: np.random.Generator) -
     region = region_of(place)
     dtype = dtype_of(side, region)
     if dtype in _FLOATS:
-        with side.stepper.edit(region) as memory:
-            values = memory[place.offset : end].view(_WORDS[DTYPE_BYTES[dtype]])
+        with side.stepper.edit(region, place.offset, end) as memory:
+            values = memory.view(_WORDS[DTYPE_BYTES[dtype]])
             values ^= rng.integers(2, size=values.size, dtype=values.dtype)
