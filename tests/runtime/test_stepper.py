@@ -30,7 +30,7 @@ def test_what_is_changed_is_there_wherever_memory_lies(toy, cache, monkeypatch, 
             assert (stepper.read(region)[::3] == looked[::3] ^ 0xFF).all()
             looked = stepper.view(region).copy()
             with stepper.edit(region, 2, 7) as memory:
-                memory ^= 0xFF
+                memory[:] ^= 0xFF
             looked[2:7] ^= 0xFF
             assert (stepper.read(region) == looked).all()
 
