@@ -1,7 +1,6 @@
 """Our own set as a user runs it: exported, compiled, and every Solution held on the GPU."""
 
 import json
-import os
 
 import pytest
 
@@ -35,9 +34,8 @@ def exported(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True)
-def cache(monkeypatch):
-    if "BEDSTONE_TEST_CACHE" in os.environ:
-        monkeypatch.setenv("BEDSTONE_CACHE", os.environ["BEDSTONE_TEST_CACHE"])
+def kept(cache, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
 
 
 @pytest.fixture(scope="module")

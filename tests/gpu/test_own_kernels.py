@@ -1,9 +1,7 @@
 """CUDA kernels against their Definitions: the reference in float64, its own inputs, its judge."""
 
-import os
 import re
 from operator import itemgetter
-from pathlib import Path
 
 import pytest
 import torch
@@ -24,10 +22,8 @@ PARTS = 8
 
 
 @pytest.fixture(scope="module", params=["f32", "bf16"])
-def library(request, tmp_path_factory):
-    kept = os.environ.get("BEDSTONE_TEST_CACHE")
-    cache = Path(kept) / "modules" if kept else tmp_path_factory.mktemp("own")
-    made = GpuLibrary("hopper", cache, request.param)
+def library(request, cache):
+    made = GpuLibrary("hopper", cache / "modules", request.param)
     compile_all(made, {name for name, _, _ in every_case(made.kernels)})
     return made
 

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from bedstone.target.gpu import choose_gpu, read_gpus
-from bedstone.target.hardware import read_sets
 from gpu_swaps import Edit, rebuilt
 from packages import compiled
 from swaps import write_model
@@ -129,17 +127,6 @@ class Ended:
     @property
     def lines(self) -> list[str]:
         return self.document["lines"]
-
-
-@pytest.fixture(scope="module")
-def target() -> str:
-    return choose_gpu(0, read_gpus(), read_sets().values()).name
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    kept = os.environ.get("BEDSTONE_TEST_CACHE")
-    return Path(kept) if kept else tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,6 @@ from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.lane.plan import RULES
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
-from bedstone.target.gpu import choose_gpu, read_gpus
-from bedstone.target.hardware import read_sets
 from command_line import bedstone
 from drawn_texts import EDITED, SAMPLINGS, by_model
 from letters import write_tokenizer
@@ -34,17 +32,6 @@ NEAR = {"precise": 1e-4, "quantized": 3e-2}
 
 SPLIT = "split_attention"
 """Keys in two parts: where the first is no multiple of 16 wide, sums go in another order."""
-
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    kept = os.environ.get("BEDSTONE_TEST_CACHE")
-    return Path(kept) if kept else tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="module")
-def target() -> str:
-    return choose_gpu(0, read_gpus(), read_sets().values()).name
 
 
 class Tiny:

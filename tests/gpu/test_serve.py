@@ -1,15 +1,12 @@
 """The server and its engine over the GPU: many at once, each answered as it is alone."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
 
 from bedstone.runtime.load import load as load_package
 from bedstone.serve.engine.options import Options
-from bedstone.target.gpu import choose_gpu, read_gpus
-from bedstone.target.hardware import read_sets
 from driven import Driven
 from letters import write_tokenizer
 from packages import compiled
@@ -22,20 +19,13 @@ LIMIT = 100e-6
 """Seconds of processor time of a step of 64 sequences, beside the device's work."""
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory) -> Path:
-    kept = os.environ.get("BEDSTONE_TEST_CACHE")
-    return Path(kept) if kept else tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture(scope="module", params=["llama", "qwen3-next-some-dense"])
-def package(request, tmp_path_factory, cache) -> Path:
+def package(request, tmp_path_factory, cache, target) -> Path:
     folder = tmp_path_factory.mktemp("serve")
     model = write_tiny(request.param, folder / "checkpoint")
     model.config.max_position_embeddings = CONTEXT
     model.save_pretrained(folder / "checkpoint")
     write_tokenizer(folder / "checkpoint")
-    target = choose_gpu(0, read_gpus(), read_sets().values()).name
     how = {"numerics": "precise", "sequences": SEQUENCES, "sampler": True}
     return compiled(str(folder / "checkpoint"), folder / "package", cache, target, **how).path
 
