@@ -11,6 +11,7 @@ from gguf.quants import dequantize
 
 from bedstone.errors import DefinitionError
 from bedstone.library.catalog import cpu_kernels
+from bedstone.library.cuda.catalog import cuda_kernels
 from bedstone.library.mathematics import define, family_of
 from bedstone.library.mathematics.pieces import PIECES, pieces_for
 from bedstone.oracle import arithmetic
@@ -94,8 +95,11 @@ def piece(name):
 
 def test_every_piece_is_used_and_a_reference_holds_those_it_needs_only():
     used = set()
-    for entry in KERNELS:
-        reference = small(entry).reference
+    joined = {join.kernel.entry: join.kernel for join in cuda_kernels("bf16").joins.values()}
+    every = [(entry, small(entry)) for entry in KERNELS]
+    every += [(n, define(kernel, family_of(n).sizes)) for n, kernel in joined.items()]
+    for entry, made in every:
+        reference = made.reference
         own = set(re.findall(r"^def (\w+)\(", reference, re.MULTILINE)) - {"run", "inputs"}
         assert own <= PIECES.keys()
         for name in own:

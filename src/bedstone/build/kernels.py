@@ -91,6 +91,9 @@ def _asked(kernels: KernelSet) -> Iterator[Wanted]:
         yield replace(wanted, forms=lookup.forms)
     for entry in EMITTED:
         yield _wanted(entry, "the manifest", None, kernels.get(entry))
+    for join in kernels.joins.values():
+        kernel = join.kernel
+        yield _wanted(kernel.entry, join.kind, "its launches stay apart", kernel)
 
 
 def _called(manifest: Manifest, kernels: KernelSet) -> Iterator[Wanted]:

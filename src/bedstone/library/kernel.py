@@ -244,5 +244,14 @@ class KernelSet:
     @property
     def every(self) -> Iterator[Kernel]:
         """Each kernel, those of joins among them."""
-        yield from self.kernels.values()
-        yield from (join.kernel for join in self.joins.values())
+        yield from (kernel for _, kernel in self.named)
+
+    @property
+    def named(self) -> Iterator[tuple[str, Kernel]]:
+        """Each kernel by what the set calls it."""
+        yield from self.kernels.items()
+        yield from ((name, join.kernel) for name, join in self.joins.items())
+
+    def alike(self, entry: str) -> Iterator[tuple[str, Join]]:
+        """The joins whose kernels are the same but for how they are launched."""
+        return ((n, join) for n, join in self.joins.items() if join.kernel.entry == entry)

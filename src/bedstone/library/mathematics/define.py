@@ -12,6 +12,7 @@ from bedstone.library.kernel import Kernel
 from bedstone.library.mathematics.dense import DENSE
 from bedstone.library.mathematics.family import Family
 from bedstone.library.mathematics.heads import HEADS
+from bedstone.library.mathematics.joined import JOINED
 from bedstone.library.mathematics.mixture import MIXTURE
 from bedstone.library.mathematics.operands import (
     Operand,
@@ -33,7 +34,14 @@ from bedstone.spec.definition import (
 )
 from bedstone.spec.manifest import ScalarParam
 
-FAMILIES: Mapping[str, Family] = {**DENSE, **HEADS, **MIXTURE, **RECURRENT, **SAMPLING}
+FAMILIES: Mapping[str, Family] = {
+    **DENSE,
+    **HEADS,
+    **MIXTURE,
+    **RECURRENT,
+    **SAMPLING,
+    **JOINED,
+}
 
 VARIABLE = frozenset({"rows", "seqs", "count"})
 """Sizes a Workload states, where an input tells them; all others are part of the Definition."""
@@ -219,7 +227,7 @@ def _results(kernel: Kernel, family: Family, tensors: list[Operand]) -> Iterator
         if codes is not None:
             scaled = f"{name}q, {name}s, {name}z = quantized({name})"
             yield f"{name}q = {name}" if codes.rounded else scaled
-    if "table" in made:
+    if "table" in made and "table" not in family.shapes:
         column = "$column" if any(p.name == "column" for p in kernel.params) else "0"
         yield f"table = placed(table, slot, {last}, {column})"
     values = [f"{t.name}.{_KINDS[t.dtype]}" for t in tensors if t.written]
@@ -245,7 +253,12 @@ def _made(family: Family, tensors: list[Operand]) -> dict[str, str]:
             made[tensor.name] = f"blocks_of({shape}, {tensor.block}, {places}, {most})"
         elif not tensor.piece and tensor.name in family.makes:
             made[tensor.name] = family.makes[tensor.name]
-    return made
+    return dict(sorted(made.items(), key=lambda item: _depends(item[1], made)))
+
+
+def _depends(text: str, made: Mapping[str, str]) -> bool:
+    """Whether an input is made from others that are."""
+    return any(re.search(rf"\b{name}\b", text) for names in made for name in names.split(", "))
 
 
 def _variables(text: str) -> str:

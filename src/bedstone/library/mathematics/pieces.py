@@ -309,6 +309,13 @@ _TEXTS = (
         return slot
     """,
     """
+    def slots_at(position, pages, page, stride):
+        at = position.clamp(min=0)
+        rows = torch.arange(len(position), device=position.device) * stride
+        found = pages[rows, at // page] * page + at % page
+        return torch.where(position < 0, -1, found).int()
+    """,
+    """
     def distinct(rows, count, below):
         return torch.stack([torch.randperm(below)[:count] for _ in range(rows)]).int()
     """,

@@ -85,7 +85,7 @@ def _matching(
 ) -> Iterator[tuple[str, Kernel]]:
     wanted = [(each.module, each.entry, launch_params(op, each)) for each in launches]
     for held in sets:
-        for entry, kernel in held.kernels.items():
+        for entry, kernel in held.named:
             if any(kernel.module == module for module, _, _ in wanted) and wanted == [
                 (kernel.module, stage.entry, tuple(param.type for param in stage.params))
                 for stage in kernel.launches

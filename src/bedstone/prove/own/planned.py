@@ -88,15 +88,15 @@ class Called:
 
 
 def planned_calls(shape: Shape, options: Options, lane: Lane) -> Iterator[Called]:
-    """What every form of a model's step calls, as it is planned."""
-    # a launch that a kernel does with others is held alone here
-    alone = replace(lane.kernels, joins={})
+    """What every form of a model's step calls, as it is planned, and its launches one by one."""
+    kernels = lane.kernels
     # some are compiled under another name than the catalog's
-    names = {id(kernel): name for name, kernel in lane.kernels.kernels.items()}
+    names = {id(kernel): name for name, kernel in kernels.kernels.items()}
     for form in served_forms(options):
         schedule = plan_step(shape, form, options, lane).schedule
-        for kernel, numbers in launches(schedule, alone, CONTEXT):
-            yield replace(called(kernel, numbers), entry=names[id(kernel)])
+        for held in (replace(kernels, joins={}), kernels) if kernels.joins else (kernels,):
+            for kernel, numbers in launches(schedule, held, CONTEXT):
+                yield replace(called(kernel, numbers), entry=names.get(id(kernel), kernel.entry))
 
 
 def called(kernel: Kernel, numbers: Mapping[str, int | float]) -> Called:
@@ -158,9 +158,12 @@ def _fewer(outputs: int, most: int) -> int:
 
 
 def in_every_format(call: Called, kernel: Kernel, kernels: KernelSet) -> Iterator[Called]:
-    """The call with matrices held in each format that its widths allow; itself without matrices."""
+    """The call with matrices held in each format that its widths allow.
+
+    Itself where it has no matrices, or where a kernel does several launches: those are of one.
+    """
     own = format_of(kernel)
-    if own is None:
+    if own is None or kernels.get(call.entry) is None:
         yield call
         return
     for fmt in FORMATS.values():
@@ -209,10 +212,16 @@ def planned_in_every_way(
         shape = shallow(shape_checkpoint(name, fmt))
         lane = lane.unfused if options.held else lane
         for planned in dict.fromkeys(planned_calls(shape, options, lane)):
-            kernel = kernels.kernels[planned.entry]
+            kernel = kernel_of(planned.entry, kernels)
             found = set(in_every_format(scaled(planned, kernel), kernel, kernels))
             yield from sorted(found - seen, key=lambda call: call.entry)
             seen |= found
+
+
+def kernel_of(entry: str, kernels: KernelSet) -> Kernel:
+    """A set's kernel of that entry, or one that does several launches."""
+    own = kernels.get(entry)
+    return own if own is not None else next(join.kernel for _, join in kernels.alike(entry))
 
 
 def untouched(calls: Iterable[Called], kernels: KernelSet) -> Iterator[Called]:
@@ -223,11 +232,17 @@ def untouched(calls: Iterable[Called], kernels: KernelSet) -> Iterator[Called]:
     for name in kernels.kernels:
         if name not in planned | variants:
             yield _small(name, {})
-    for entry, rows in kernels.variants.items():
+    for entry, name, suits in _suited(kernels):
         sizes = [call.sizes() for call in held if call.entry == entry]
-        for name, suits in rows:
-            if not any(suits(_whole_numbers(each), kernels.cache) for each in sizes):
-                yield from _of_variant(entry, name, suits, kernels.cache)
+        if not any(suits(_whole_numbers(each), kernels.cache) for each in sizes):
+            yield from _of_variant(entry, name, suits, kernels.cache)
+
+
+def _suited(kernels: KernelSet) -> Iterator[tuple[str, str, Suits]]:
+    """Every kernel that is for some sizes of an entry alone."""
+    for entry, rows in kernels.variants.items():
+        yield from ((entry, name, suits) for name, suits in rows)
+    yield from ((join.kernel.entry, name, join.suits) for name, join in kernels.joins.items())
 
 
 def _small(entry: str, changed: Mapping[str, int]) -> Called:
@@ -250,8 +265,9 @@ def _of_variant(entry: str, name: str, suits: Suits, cache: CacheType) -> Iterat
 
 def _heads_of(width: int) -> dict[str, int]:
     """Sizes of attention whose keys and values are so wide, four heads with a gate each."""
+    turned = {"head_dim": width, "rot": width}
     gate = {"gate_row": 4 * (width + 2), "gate_unit": width + 2, "gate_width": width}
-    return {"dk": width, "dv": width, **gate}
+    return {"dk": width, "dv": width, **turned, **gate}
 
 
 def _whole_numbers(numbers: Mapping[str, int | float]) -> dict[str, int]:

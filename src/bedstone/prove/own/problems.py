@@ -14,7 +14,7 @@ from bedstone.library.mathematics import (
     rounded_codes,
     rounded_tables,
 )
-from bedstone.prove.own.planned import Called
+from bedstone.prove.own.planned import Called, kernel_of
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.reference import expected_outputs
 from bedstone.prove.trace_set import append_workloads, write_definition, write_solution
@@ -66,14 +66,15 @@ def own_problems(calls: Iterable[Called], kernels: KernelSet) -> Iterator[OwnPro
     """The Definitions of calls, those that differ in a Workload's sizes alone together."""
     grouped: dict[str, tuple[Called, Definition, dict[str, Workload], dict[str, Kernel]]] = {}
     for call in calls:
-        kernel = kernels.kernels[call.entry]
+        kernel = kernel_of(call.entry, kernels)
         definition = define(kernel, call.sizes(), call.entry)
-        found = grouped.setdefault(definition.name, (call, definition, {}, {call.entry: kernel}))
+        own = {call.entry: kernel} if call.entry in kernels.kernels else {}
+        found = grouped.setdefault(definition.name, (call, definition, {}, own))
         workload = _workload(kernel, definition, call.sizes())
         found[2][workload.uuid] = workload
         found[3].update(_variants(call, kernels))
     for call, definition, workloads, suited in grouped.values():
-        kernel, defaults = kernels.kernels[call.entry], family_of(call.entry).defaults
+        kernel, defaults = kernel_of(call.entry, kernels), family_of(call.entry).defaults
         numbers = {**defaults, **call.sizes()}
         yield OwnProblem(kernel, definition, numbers, tuple(workloads.values()), suited)
 
@@ -84,6 +85,9 @@ def _variants(call: Called, kernels: KernelSet) -> Iterator[tuple[str, Kernel]]:
     for name, suits in kernels.variants.get(call.entry, ()):
         if suits(sizes, kernels.cache):
             yield name, kernels.kernels[name]
+    for name, join in kernels.alike(call.entry):
+        if join.suits(sizes, kernels.cache):
+            yield name, join.kernel
 
 
 def _workload(kernel: Kernel, definition: Definition, sizes: Mapping[str, int | float]) -> Workload:

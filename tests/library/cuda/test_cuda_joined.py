@@ -1,0 +1,129 @@
+"""What a kernel that does several launches computes: what these do, one after the other."""
+
+from dataclasses import replace
+from math import prod
+
+import pytest
+import torch
+
+from bedstone.library.cuda.catalog import cuda_kernels
+from bedstone.library.kernel import Join
+from bedstone.library.mathematics import define, family_of
+from bedstone.prove.inputs.workload import Inputs
+from bedstone.prove.reference import Reference
+from bedstone.spec.definition import Definition
+from bedstone.spec.dialect.emit_definition import emit_definition
+from bedstone.spec.dialect.parse_definition import parse_definition
+from bedstone.spec.manifest import ScalarParam
+from bedstone.spec.workload import Workload
+
+HELD = cuda_kernels("bf16")
+JOINS = {join.kernel.entry: join for join in HELD.joins.values()}
+every = pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
+
+
+def small(join: Join, **sizes: int | float) -> Definition:
+    return define(join.kernel, {**family_of(join.kernel.entry).sizes, **sizes})
+
+
+def made(of: Definition, rows: int, seed: int = 0) -> tuple[dict, dict]:
+    """Inputs, and what the reference says of them."""
+    inputs = Inputs(of, Workload(dict.fromkeys(of.var_axes, rows), {}, "w"))
+    given = inputs.trial(seed, 0)
+    return given, Reference(of).run(given, inputs.values, seed)
+
+
+@every
+def test_its_definition_is_read_back_the_same(join: Join) -> None:
+    of = small(join)
+    reading = parse_definition(emit_definition(of).value)
+    assert reading.findings == ()
+    assert reading.value == of
+    memory = {p.name for p in join.kernel.params if not isinstance(p.type, ScalarParam)}
+    assert memory == of.inputs.keys() | of.outputs.keys()
+    assert of.name.startswith(f"{join.kernel.entry}_")
+
+
+def test_kernels_that_are_launched_otherwise_share_a_definition() -> None:
+    sizes = {entry: family_of(entry).sizes for entry in JOINS}
+    for name, join in HELD.joins.items():
+        entry = join.kernel.entry
+        assert define(join.kernel, sizes[entry], name).reference == small(JOINS[entry]).reference
+
+
+@every
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_it_computes_what_its_launches_do_one_after_the_other(join: Join, seed: int) -> None:
+    sizes = dict(family_of(join.kernel.entry).sizes)
+    batch = "rows" in sizes
+    of = small(join, **({"stride": 1} if batch else {}))
+    sizes |= {"stride": 1} if batch else {}
+    given, wanted = made(of, 3, seed)
+    found = in_turn(join, sizes | {"rows": 3 if batch else 1}, given)
+    for name, expected in wanted.items():
+        own = found[name].reshape(expected.shape)
+        assert own.dtype == expected.dtype
+        near = 1e-2 if expected.dtype == torch.bfloat16 else 1e-4
+        torch.testing.assert_close(own, expected, rtol=near, atol=near, equal_nan=True)
+        if name in given:
+            assert not torch.equal(expected, given[name])
+
+
+def in_turn(join: Join, sizes: dict, given: dict) -> dict:
+    """Every tensor by its name once the Definition of each launch has run."""
+    held = dict(given)
+    sizes = {**settled(join, sizes), **sizes}
+    for one in join.taken:
+        numbers = {own: sizes[name] for own, name in one.names.items() if name in sizes}
+        slots = sizes["page"] * sizes["pages_width"] * (sizes["rows"] if sizes["stride"] else 1)
+        places = {"slots": slots, "capacity": sizes["page"] * sizes["pages_width"]}
+        of = define(HELD.kernels[one.entry], numbers | places, one.entry)
+        inputs = Inputs(of, Workload(dict.fromkeys(of.var_axes, sizes["rows"]), {}, "w"))
+        shaped = inputs.trial(0, 0)
+        own = {name: held[one.names[name]].reshape(shaped[name].shape) for name in of.inputs}
+        for name, value in Reference(of).run(own, inputs.values, 0).items():
+            held[one.names[name]] = value
+    return held
+
+
+def settled(join: Join, sizes: dict) -> dict:
+    return {
+        name: prod(sizes[each] for each in value) if isinstance(value, tuple) else value
+        for name, value in join.settled.items()
+    }
+
+
+def test_a_key_goes_where_its_position_is_looked_for() -> None:
+    for seed in range(20):
+        of = small(JOINS["attention_turned"], stride=1)
+        given, _ = made(of, 5, seed)
+        at, page = given["position"], family_of("attention_turned").sizes["page"]
+        wanted = [-1 if p < 0 else int(given["pages"][row, p // page]) * page + p % page
+                  for row, p in enumerate(at.tolist())]  # fmt: skip
+        assert given["slot"].tolist() == wanted
+        assert min(wanted) == -1
+
+
+AMISS = [
+    ("placed(table, slot, y1, 0)", "table"),
+    ("normed(x1.flatten(0, 1), w1,", "normed(x1.flatten(0, 1), w0,"),
+    ("turned(x1, cos", "turned(x0[:, :2], cos"),
+    ("in_order(v, own", "in_order(v.flip(0), own"),
+    ("enumerate(position.tolist())", "enumerate(position.flip(0).tolist())"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "other"), AMISS)
+def test_a_reference_with_something_amiss_is_seen(line: str, other: str) -> None:
+    join = JOINS["attention_turned_n"]
+    of = small(join, stride=1)
+    assert line in of.reference
+    sizes = {**family_of(join.kernel.entry).sizes, "rows": 3, "stride": 1}
+    amiss = replace(of, reference=of.reference.replace(line, other))
+    given, wrong = made(amiss, 3, 1)
+    right = in_turn(join, sizes, given)
+    assert any(
+        not torch.allclose(right[n].reshape(w.shape).float(), w.float(), rtol=1e-2, atol=1e-2,
+                           equal_nan=True)
+        for n, w in wrong.items()
+    )  # fmt: skip
