@@ -25,7 +25,7 @@ def judged(
     numbers: Mapping[str, int | float],
 ) -> dict[str, Metrics]:
     """How far off each output is of a call on a trial's inputs; `numbers` has every scalar."""
-    kernel: Kernel = library.kernels.kernels[name]
+    kernel: Kernel = dict(library.kernels.named)[name]
     args = {n: _array(value) for n, value in trial.inputs.items()}
     args |= {n: _poisoned(value) for n, value in trial.expected.items() if n not in args}
     scalars = [p.name for p in kernel.params if isinstance(p.type, ScalarParam)]

@@ -30,7 +30,7 @@ def library(request, cache):
 
 def compile_all(library, names):
     """Compile what is tried side by side, and nothing else of the same sources."""
-    sources, kernels = read_sources(read_sets()[library.hardware]), library.kernels.kernels
+    sources, kernels = read_sources(read_sets()[library.hardware]), dict(library.kernels.named)
     modules = {kernels[name].module: kernels[name] for name in names}
     units = [sources.unit(k.source, k.defines) for k in modules.values()]
     arch = read_sets()[library.hardware].arch
@@ -49,6 +49,14 @@ def every_case(kernels):
             own = sizes | suiting(name.removeprefix(entry), sizes)
             if suits(own, kernels.cache):
                 yield name, entry, own
+    for name, join in kernels.joins.items():
+        entry = join.kernel.entry
+        own = {**family_of(entry).defaults, **family_of(entry).sizes}
+        own |= {
+            n: size for n, size in suiting(name.removeprefix(entry), own).items() if n != "rows"
+        }
+        if join.suits(own, kernels.cache):
+            yield name, entry, own
 
 
 def suiting(suffix, sizes):
@@ -60,12 +68,13 @@ def suiting(suffix, sizes):
         return {}
     width, rows = int(depth[2]), 5 if depth[1] == "d" else 12
     gate = {"gate_row": 4 * width + 8, "gate_unit": width + 2, "gate_width": width}
-    return {"rows": rows, "dk": width, "dv": width} | (gate if "gate_row" in sizes else {})
+    heads = {name: width for name in ("dk", "dv", "head_dim", "rot") if name in sizes}
+    return {"rows": rows} | heads | (gate if "gate_row" in sizes else {})
 
 
 def posed(library, name, base, sizes):
     """A kernel's Definition, and inputs for it."""
-    of = define(library.kernels.kernels[name], sizes, base)
+    of = define(dict(library.kernels.named)[name], sizes, base)
     return of, Inputs(of, Workload({axis: sizes[axis] for axis in of.var_axes}, {}, "w"))
 
 
