@@ -51,10 +51,8 @@ def every_case(kernels):
                 yield name, entry, own
     for name, join in kernels.joins.items():
         entry = join.kernel.entry
-        own = {**family_of(entry).defaults, **family_of(entry).sizes}
-        own |= {
-            n: size for n, size in suiting(name.removeprefix(entry), own).items() if n != "rows"
-        }
+        sizes = {**family_of(entry).defaults, **family_of(entry).sizes}
+        own = {**sizes, **suiting(name.removeprefix(entry), sizes), "rows": sizes["rows"]}
         if join.suits(own, kernels.cache):
             yield name, entry, own
 
