@@ -10,8 +10,10 @@ import pytest
 from bedstone.build.request import Package
 from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import CallerError, DeviceError, ManifestError, WeightError
+from bedstone.runtime.device import Memory
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import Parts, load, read_package
+from bedstone.runtime.lower import Region
 from bedstone.spec.codec import serialize
 from bedstone.spec.manifest import (
     F32,
@@ -130,6 +132,20 @@ def test_a_weight_of_two_tensors_is_copied(axpy_load):
     session = axpy_load({"w": buffer("weight", "a", "b"), "y": buffer("inout")}, RUN, checkpoint)
     session.run("run", n=N)
     assert session.read("y").tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_weight_that_lies_somewhere_already_is_not_loaded_again(axpy_load):
+    checkpoint = Checkpoint(a=[1, 2, 3], b=[4, 5, 6])
+    buffers = {"w": buffer("weight", "a", "b"), "y": buffer("inout")}
+    first = axpy_load(buffers, RUN, checkpoint)
+    held = first.loaded.memory[Region("buffer", "w")]
+    second = axpy_load(buffers, RUN, checkpoint, weights={"w": held})
+    assert second.loaded.memory[Region("buffer", "w")].address == held.address
+    second.run("run", n=N)
+    assert second.read("y").tolist() == [1, 2, 3, 4, 5, 6]
+    assert first.read("y").tolist() == [0] * N
+    with pytest.raises(WeightError, match="`w` has 24 bytes: expected as many where it lies"):
+        axpy_load(buffers, RUN, checkpoint, weights={"w": Memory(held.address, 8, held)})
 
 
 def test_derived_programs_run_in_name_order_with_every_var_at_one(axpy_load):

@@ -38,14 +38,17 @@ class Binder(Frozen):
     progress: Progress
 
     @contextmanager
-    def bind_weights(self, regions: Regions) -> Iterator[tuple[int, Arriving]]:
+    def bind_weights(
+        self, regions: Regions, held: Mapping[str, Memory]
+    ) -> Iterator[tuple[int, Arriving]]:
         """Give every weight its memory; the bytes used in place, and how the others arrive.
 
-        None is on its way any more once the context is left.
+        Memory that is `held` has a weight already. None is on its way any more once the context is
+        left.
         """
         device = regions.device
         names = [n for n in sorted(self.plans) if self.manifest.buffers[n].kind == "weight"]
-        found = {name: self.in_place(name, device) for name in names}
+        found = {name: self.held(name, held) or self.in_place(name, device) for name in names}
         bound = {Region("buffer", name): memory for name, memory in found.items() if memory}
         in_place = sum(memory.nbytes for memory in bound.values())
         copied = [name for name, memory in found.items() if memory is None]
@@ -87,6 +90,19 @@ class Binder(Frozen):
             run_once(program, self.manifest, present)
             for region in reads[index].difference(*reads[index + 1 :]):
                 device.release(staged.pop(region))
+
+    def held(self, name: str, held: Mapping[str, Memory]) -> Memory | None:
+        """Memory that holds a weight already.
+
+        Raises `WeightError`: it has another size.
+        """
+        memory, nbytes = held.get(name), self.plans[name].nbytes
+        if memory is not None and memory.nbytes != nbytes:
+            raise WeightError(
+                f"weight `{name}` has {nbytes} bytes: expected as many where it lies already, "
+                f"found {memory.nbytes}"
+            )
+        return memory
 
     def in_place(self, name: str, device: Device) -> Memory | None:
         """The buffer's bytes where the checkpoint maps them, if they can serve there."""

@@ -19,7 +19,7 @@ from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import CallerError, ManifestError, WeightError
 from bedstone.runtime.bind import Progress, plan_binding
 from bedstone.runtime.cpu.device import CpuDevice
-from bedstone.runtime.device import Device
+from bedstone.runtime.device import Device, Memory
 from bedstone.runtime.executor import Loaded
 from bedstone.runtime.fit import Ranks, own_indices, require_fit
 from bedstone.runtime.image import build_image
@@ -72,7 +72,9 @@ class LoadOptions(TypedDict):
     verdicts on manifests.
     `threads` None is one a core, `tokens` None what the page tables of `sequences` sequences reach,
     as far as memory goes. `checkpoint` (a reference or one that is open) takes the place of the
-    package's own. `ranks` is this process's (index, size) in each rank group.
+    package's own. `ranks` is this process's (index, size) in each rank group. `weights` is memory
+    of the device that holds weights already, by their buffers' names: they are used where they lie,
+    and are the caller's to keep for as long.
     """
 
     device: NotRequired[DeviceName]
@@ -83,6 +85,7 @@ class LoadOptions(TypedDict):
     sequences: NotRequired[int]
     checkpoint: NotRequired["str | Path | Checkpoint | None"]
     ranks: NotRequired[Ranks]
+    weights: NotRequired[Mapping[str, Memory]]
     progress: NotRequired[Progress]
 
 
@@ -207,7 +210,7 @@ def _load(
     with _checkpoint(manifest, parts, options.get("checkpoint")) as checkpoint:
         binder = plan_binding(manifest, checkpoint, ranks, progress)
         regions.memory.update(allocate_regions(manifest, device))
-        with binder.bind_weights(regions) as (in_place, arriving):
+        with binder.bind_weights(regions, options.get("weights", {})) as (in_place, arriving):
             # no address is needed to lower, so weights arrive meanwhile
             lowered = _lowered(manifest, ranks)
             arriving.wait()

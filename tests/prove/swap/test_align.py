@@ -70,6 +70,27 @@ def test_a_call_that_is_left_out_is_a_span_of_one_side(package):
     assert len(span.mismatch) == 1
 
 
+def test_neighbours_of_which_only_kernels_changed_are_spans_of_their_own(package):
+    manifest = read(package)
+    everything = {name: Module(m.source, "0" * 64) for name, m in manifest.modules.items()}
+    found = diff(manifest, replace(manifest, modules=everything))
+    assert {span.a.stop - span.a.start for span in found.spans} == {1}
+    assert len(found.spans) == sum(len(p.calls) for p in manifest.programs.values())
+    for name, program in manifest.programs.items():
+        starts = [(s.a.start, s.b.start, s.index) for s in found.spans if s.program == name]
+        assert starts == [(at, at, at) for at in range(len(program.calls))]
+
+
+def test_neighbours_of_which_one_is_called_otherwise_are_one_span(package):
+    manifest = read(package)
+    everything = {name: Module(m.source, "0" * 64) for name, m in manifest.modules.items()}
+    decode = manifest.programs["decode"]
+    shorter = replace(decode, calls=(*decode.calls[:4], *decode.calls[5:]))
+    other = replace(manifest, modules=everything, programs={**manifest.programs, "decode": shorter})
+    (span,) = (span for span in diff(manifest, other).spans if span.program == "decode")
+    assert (span.a.stop, span.b.stop) == (len(decode.calls), len(decode.calls) - 1)
+
+
 def test_other_vars_leave_nothing_to_compare(package):
     manifest = read(package)
     more = {n: replace(var, max=var.max + 1) for n, var in manifest.vars.items()}

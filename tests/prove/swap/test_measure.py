@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bedstone.prove.swap.measure import distance, logit_distance, outside
+from bedstone.prove.swap.measure import distance, logit_distance, near, outside
 
 
 def floats(*values: float) -> np.ndarray:
@@ -59,3 +59,18 @@ def test_rows_that_are_not_finite_are_told_apart():
     a, b = np.array([[0.0, 1.0], [nan, 1.0]]), np.array([[nan, 1.0], [0.0, 1.0]])
     found = logit_distance(a, b, 0.01)
     assert (found.broken, found.blind, found.kl) == (1, 1, float("inf"))
+
+
+def test_each_row_is_held_to_its_own_limit():
+    a, b = np.array([[1.0, 1.5], [1.0, 1.5]]), np.array([[2.0, 1.5], [2.0, 1.5]])
+    found = logit_distance(a, b, np.array([0.01, np.inf]))
+    assert (found.over, found.beyond, found.flips) == (1, 1, 2)
+
+
+def test_blocks_are_near_where_no_value_is_far_and_none_is_lost():
+    a = np.stack([floats(*values) for values in ([1, 2], [1, 2], [1, 2], [0, 0], [np.nan, 2])])
+    b = np.stack(
+        [floats(*values) for values in ([1, 2.1], [1, 2.2], [np.inf, 2], [0, 0], [np.nan, 2])]
+    )
+    # a tenth of the root mean square of 1 and 2 is 0.158
+    assert near(a, b, "f32", 0.1).tolist() == [True, False, False, True, True]

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bedstone.prove.swap.measure import Distance, LogitDistance
@@ -35,7 +36,7 @@ CASES = {
         with_spans(GOOD, values=1, peak=0.2),
         replace(NEAR, lasting=Distance(9, 4, 4, relative=6e-4)),
     ],
-    "flip": [with_logits(NEAR, differing=1, kl=0.02, flips=1, beyond=1)],
+    "flip": [with_logits(NEAR, differing=1, kl=0.02, flips=1, over=1, beyond=1)],
     "undriven": [replace(GOOD, undriven=("p",)), replace(GOOD, compared=0)],
     "uneven": [replace(NEAR, uneven=1)],
     "bit-identical": [GOOD],
@@ -46,13 +47,17 @@ CASES = {
         with_logits(NEAR, differing=5, kl=0.009),
         with_logits(NEAR, differing=5, kl=0.009, flips=1, margin=0.1),
         replace(GOOD, unreplayed=1),
+        replace(NEAR, open=2),
     ],
-    "within noise": [with_logits(NOISY, differing=9, kl=0.09, flips=2, margin=1.0, beyond=2)],
+    "within noise": [
+        with_logits(NOISY, differing=9, kl=0.09, flips=2, margin=1.0, over=2, beyond=2)
+    ],
     "undecided": [
-        with_logits(NEAR, differing=5, kl=0.011),
+        with_logits(NEAR, differing=5, kl=0.011, over=1),
         with_logits(NEAR, blind=1),
+        replace(NEAR, open=3),
         replace(NEAR, logits=LogitDistance()),
-        with_logits(NOISY, differing=9, kl=0.11),
+        with_logits(NOISY, differing=9, kl=0.11, over=2),
         replace(NEAR, spans=Spans(numbers=Distance(elements=9), exact=Distance(9, 1, 1))),
     ],
 }
@@ -69,13 +74,17 @@ def test_every_rule_has_a_case():
     assert set(CASES) == {rule.name for rule in RULES}
 
 
-def test_what_other_last_bits_do_to_a_is_allowed_threefold():
-    sway = LogitDistance(rows=9, differing=9, kl=0.03, flips=1)
-    far = with_logits(replace(NEAR, sway=sway), differing=9, kl=0.089, flips=2)
-    assert judge(far, Bounds()).rule == "logit evidence"
-    assert judge(replace(far, sway=LogitDistance(rows=9)), Bounds()).rule == "undecided"
-    beyond = with_logits(replace(NEAR, sway=sway), differing=9, kl=0.091)
-    assert judge(beyond, Bounds()).rule == "undecided"
+def test_a_row_may_diverge_ten_times_as_far_as_a_does_there_with_other_last_bits():
+    limits = Bounds(kl=0.01).widened(np.array([0.0, 0.0005, 0.03, np.nan]))
+    assert limits == pytest.approx([0.01, 0.01, 0.3, 0.01])
+
+
+def test_a_row_that_hangs_on_last_bits_is_open():
+    assert Bounds(kl=0.01).widened(np.array([0.11, np.inf, 0.09])).tolist() == [
+        np.inf,
+        np.inf,
+        pytest.approx(0.9),
+    ]
 
 
 def test_noise_of_a_excuses_as_much_in_b():

@@ -2,14 +2,15 @@
 
 Pure. Ops are held against each other with modules by hash, so one that was rebuilt counts as
 changed. A program's calls are aligned by their longest common subsequence, in which a call of a
-changed op matches nothing; what is left over between two matches is a *span*.
+changed op matches nothing; what is left over between two matches is a *span*, or one for each call
+where only kernels are others.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from bedstone.prove.swap.frontier import Frontier, frontier
+from bedstone.prove.swap.frontier import Flow, Frontier
 from bedstone.spec.manifest import (
     BufArg,
     Call,
@@ -94,7 +95,7 @@ class Diff:
 def diff(a: Manifest, b: Manifest) -> Diff:
     """What differs from A in B; both are verified."""
     ops = tuple(_op_changes(a, b))
-    changed = {change.op for change in ops}
+    changed = {change.op: change.change for change in ops}
     shared = sorted(a.programs.keys() & b.programs.keys())
     resized = dict(_resized(a, b))
     spans = (span for name in shared for span in _spans(name, a, b, changed))
@@ -175,28 +176,65 @@ def _impl(manifest: Manifest, op: Op) -> Impl:
     return Impl(launches, dict(op.impl.scratch))
 
 
-def _spans(name: str, a: Manifest, b: Manifest, changed: set[str]) -> Iterator[Span]:
+def _spans(name: str, a: Manifest, b: Manifest, changed: Mapping[str, Change]) -> Iterator[Span]:
     mine, theirs = a.programs[name].calls, b.programs[name].calls
+    flows = Flow(a, name), Flow(b, name)
     keys_a = [_key(a, call, changed) for call in mine]
     keys_b = [_key(b, call, changed) for call in theirs]
-    index, at_a, at_b = 0, 0, 0
-    for i, j in (*align(keys_a, keys_b), (len(mine), len(theirs))):
+    stretches = [
+        cut
+        for stretch in _between(align(keys_a, keys_b), len(mine), len(theirs))
+        for cut in _cut(stretch, (a, b), name, changed)
+    ]
+    for index, ((i, stop_a), (j, stop_b)) in enumerate(stretches):
+        of_a = _side(mine, flows[0], i, stop_a)
+        yield Span(name, index, of_a, _side(theirs, flows[1], j, stop_b))
+
+
+Stretches = tuple[tuple[int, int], tuple[int, int]]
+"""Calls [start, stop) of A, and those of B in their place."""
+
+
+def _between(pairs: Iterable[tuple[int, int]], n: int, m: int) -> Iterator[Stretches]:
+    """What is left between calls that match."""
+    at_a = at_b = 0
+    for i, j in (*pairs, (n, m)):
         if i > at_a or j > at_b:
-            yield Span(name, index, _side(a, name, at_a, i), _side(b, name, at_b, j))
-            index += 1
+            yield (at_a, i), (at_b, j)
         at_a, at_b = i + 1, j + 1
 
 
-def _side(manifest: Manifest, program: str, start: int, stop: int) -> Side:
-    calls = manifest.programs[program].calls[start:stop]
-    found = frontier(manifest, program, start, stop)
-    return Side(start, stop, tuple(call.op for call in calls), found)
+def _cut(
+    stretch: Stretches, sides: tuple[Manifest, Manifest], name: str, changed: Mapping[str, Change]
+) -> Iterator[Stretches]:
+    """Call by call where each is of the same op on the same places and only its kernel is another.
+
+    A kernel is then held against the one whose place it takes, however many others changed.
+    """
+    (i, stop_a), (j, stop_b) = stretch
+    mine, theirs = (
+        [_place(side, call) for call in side.programs[name].calls[start:stop]]
+        for side, (start, stop) in zip(sides, stretch, strict=True)
+    )
+    called = (call.op for call in sides[0].programs[name].calls[i:stop_a])
+    if mine == theirs and all(changed.get(op) == "impl" for op in called):
+        yield from (((i + at, i + at + 1), (j + at, j + at + 1)) for at in range(stop_a - i))
+    else:
+        yield (i, stop_a), (j, stop_b)
 
 
-def _key(manifest: Manifest, call: Call, changed: set[str]) -> str | None:
+def _side(calls: tuple[Call, ...], flow: Flow, start: int, stop: int) -> Side:
+    ops = tuple(call.op for call in calls[start:stop])
+    return Side(start, stop, ops, flow.frontier(start, stop))
+
+
+def _key(manifest: Manifest, call: Call, changed: Mapping[str, Change]) -> str | None:
     """What a call must have in common with another; None matches nothing."""
-    if call.op in changed:
-        return None
+    return None if call.op in changed else _place(manifest, call)
+
+
+def _place(manifest: Manifest, call: Call) -> str:
+    """The op of a call and all that it is called on."""
     buffers = [manifest.buffers[arg.buf] for arg in call.args if isinstance(arg, BufArg)]
     return repr((call.op, call.args, buffers))
 

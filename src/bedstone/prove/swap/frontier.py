@@ -31,24 +31,40 @@ class Frontier:
     written: frozenset[Place]
 
 
-def frontier(manifest: Manifest, program: str, start: int, stop: int) -> Frontier:
-    """The frontier of calls [start, stop) of a program."""
-    calls = manifest.programs[program].calls
-    reads, written = _flow(manifest, calls[start:stop])
-    later, _ = _flow(manifest, calls[stop:])
-    lasting = {place for place in written if _lasts(manifest, place)}
-    return Frontier(frozenset(reads), frozenset(written & later | lasting), frozenset(written))
+class Flow:
+    """A program's calls as what they read and write, for the frontiers of its stretches."""
+
+    def __init__(self, manifest: Manifest, program: str) -> None:
+        self._manifest = manifest
+        calls = manifest.programs[program].calls
+        self._calls = [_touched(manifest, call) for call in calls]
+        later = frozenset[Place]()
+        # what the calls from each one on read of what came before it
+        self._later = [later]
+        for reads, written in reversed(self._calls):
+            later = reads | (later - written)
+            self._later.append(later)
+        self._later.reverse()
+
+    def frontier(self, start: int, stop: int) -> Frontier:
+        """The frontier of calls [start, stop)."""
+        reads: set[Place] = set()
+        written: set[Place] = set()
+        for call_reads, call_written in self._calls[start:stop]:
+            reads |= call_reads - written
+            written |= call_written
+        lasting = {place for place in written if _lasts(self._manifest, place)}
+        writes = frozenset(written & self._later[stop] | lasting)
+        return Frontier(frozenset(reads), writes, frozenset(written))
 
 
-def _flow(manifest: Manifest, calls: tuple[Call, ...]) -> tuple[set[Place], set[Place]]:
-    """Places read before these calls write them anew, and places written."""
-    reads: set[Place] = set()
-    written: set[Place] = set()
-    for call in calls:
-        accesses = list(_accesses(manifest, call))
-        reads |= {place for place, way in accesses if way != "out" and place not in written}
-        written |= {place for place, way in accesses if way != "in"}
-    return reads, written
+def _touched(manifest: Manifest, call: Call) -> tuple[frozenset[Place], frozenset[Place]]:
+    """Places that a call reads, and places that it writes."""
+    accesses = list(_accesses(manifest, call))
+    return (
+        frozenset(place for place, way in accesses if way != "out"),
+        frozenset(place for place, way in accesses if way != "in"),
+    )
 
 
 def _accesses(manifest: Manifest, call: Call) -> Iterator[tuple[Place, str]]:

@@ -1,6 +1,6 @@
 """All memory of a side at a moment, and how it differs from another moment: blocks that changed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ BLOCK = 64
 """Bytes that are kept or compared as one: as many words as a word has bytes."""
 
 Indices = NDArray[np.int32]
+_NOWHERE: Indices = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,6 @@ class Blocks:
         region[self.at[:blank]] = NAN
         region[self.at[blank:]] = self.data
 
-    @property
-    def nbytes(self) -> int:
-        """Memory that they take."""
-        return self.at.nbytes + self.data.nbytes
-
 
 Change = Mapping[Region, Blocks]
 
@@ -57,10 +53,12 @@ class Shadow:
             for region, nbytes in sizes.items()
         }
 
-    def take(self, stepper: Stepper) -> Change:
-        """Bring the shadow up to date; what changed."""
+    def take(self, stepper: Stepper, regions: Collection[Region] | None = None) -> Change:
+        """Bring the shadow up to date, everywhere or in some regions; what changed."""
         changes: dict[Region, Blocks] = {}
         for region, held in self.blocks.items():
+            if not (regions is None or region in regions):
+                continue
             now = blocked(stepper.view(region))
             at = changed_blocks(held, now)
             if at.size:
@@ -73,10 +71,17 @@ class Shadow:
         for region, blocks in change.items():
             blocks.put(self.blocks[region])
 
-    def differing(self, stepper: Stepper) -> dict[Region, Indices]:
-        """Where a side's memory is another, in regions that both have and that are as large."""
+    def differing(
+        self, stepper: Stepper, regions: Collection[Region] | None = None
+    ) -> dict[Region, Indices]:
+        """Where a side's memory is another, in regions that both have and that are as large.
+
+        Regions that are not among those given, if any are, count as alike.
+        """
         return {
             region: changed_blocks(held, blocked(stepper.view(region)))
+            if regions is None or region in regions
+            else _NOWHERE
             for region, held in self.shared(stepper).items()
         }
 

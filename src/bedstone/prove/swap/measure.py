@@ -52,6 +52,22 @@ def distance(a: NDArray[np.uint8], b: NDArray[np.uint8], dtype: DType) -> Distan
     )
 
 
+def near(
+    a: NDArray[np.uint8], b: NDArray[np.uint8], dtype: DType, most: float
+) -> NDArray[np.bool_]:
+    """Of blocks [n, bytes] of B those that hold numbers where A's do, none far from A's.
+
+    `most` is how far a value may be off, over the root mean square of its block of A.
+    """
+    x, y = _numbers(a, dtype), _numbers(b, dtype)
+    finite = np.isfinite(x) & np.isfinite(y)
+    error = np.abs(np.subtract(y, x, out=np.zeros_like(x), where=finite)).max(axis=1)
+    squares = np.square(x, out=np.zeros_like(x), where=finite)
+    scale = np.sqrt(squares.sum(axis=1) / np.maximum(finite.sum(axis=1), 1))
+    kept = ~(np.isfinite(x) & ~np.isfinite(y)).any(axis=1)
+    return np.asarray(kept & (error <= most * scale))
+
+
 def outside(values: NDArray[np.generic], low: float | None, high: float | None) -> int:
     """How many of values [n] are below or above what is allowed; None is open, NaN is outside."""
     held = values.astype(np.float64)
@@ -84,8 +100,9 @@ class LogitDistance:
 
     `differing` rows have another value, `broken` ones are not finite where A's are, and in `blind`
     ones A's are not finite, so that nothing can be said. `margin` is the largest lead in nats that
-    a flipped token had over the next one in A; `beyond` counts flips in rows whose divergence is
-    over the limit. `divergences` are those of all rows that are finite on both sides.
+    a flipped token had over the next one in A; `over` counts rows whose divergence is over their
+    limit, `beyond` those of them whose token flips. `divergences` are those of all rows: infinite
+    in broken ones, NaN in blind ones.
     """
 
     rows: int = 0
@@ -93,6 +110,7 @@ class LogitDistance:
     kl: float = 0.0
     flips: int = 0
     margin: float = 0.0
+    over: int = 0
     beyond: int = 0
     broken: int = 0
     blind: int = 0
@@ -100,28 +118,32 @@ class LogitDistance:
 
     def quantile(self, share: float) -> float:
         """The divergence that so many of the rows that can be told do not exceed."""
-        every = sorted(self.divergences)
+        every = sorted(d for d in self.divergences if np.isfinite(d))
         return every[min(int(share * len(every)), len(every) - 1)] if every else 0.0
 
 
-def logit_distance(a: Logits, b: Logits, limit: float) -> LogitDistance:
-    """Hold logits [rows, vocab] of B against A's; `limit` in nats is for `beyond`."""
-    broken = np.isfinite(a).all(axis=1) & ~np.isfinite(b).all(axis=1)
-    good = np.isfinite(a).all(axis=1) & np.isfinite(b).all(axis=1)
+def logit_distance(a: Logits, b: Logits, limit: float | Numbers) -> LogitDistance:
+    """Hold logits [rows, vocab] of B against A's; `limit` in nats is one, or one a row [rows]."""
+    told = np.isfinite(a).all(axis=1)
+    broken = told & ~np.isfinite(b).all(axis=1)
+    good = told & ~broken
     p, q = _log_softmax(a[good]), _log_softmax(b[good])
-    kl = np.maximum((np.exp(p) * (p - q)).sum(axis=1), 0.0)
-    flipped = p.argmax(axis=1) != q.argmax(axis=1)
-    top = np.sort(p, axis=1)[:, -2:]
-    lead = (top[:, -1] - top[:, 0])[flipped]
+    kl = np.where(told, np.inf, np.nan)
+    kl[good] = np.maximum((np.exp(p) * (p - q)).sum(axis=1), 0.0)
+    flipped = np.zeros(len(a), np.bool_)
+    flipped[good] = p.argmax(axis=1) != q.argmax(axis=1)
+    top = np.partition(p, -2, axis=1)[:, -2:]
+    over = kl > limit
     return LogitDistance(
         rows=len(a),
         differing=int((a[good] != b[good]).any(axis=1).sum() + broken.sum()),
-        kl=float("inf") if broken.any() else float(kl.max(initial=0.0)),
+        kl=float(kl.max(initial=0.0, where=told)),
         flips=int(flipped.sum()),
-        margin=float(lead.max(initial=0.0)),
-        beyond=int((flipped & (kl > limit)).sum()),
+        margin=float((top[:, -1] - top[:, 0]).max(initial=0.0, where=flipped[good])),
+        over=int(over.sum()),
+        beyond=int((flipped & over).sum()),
         broken=int(broken.sum()),
-        blind=int((~np.isfinite(a).all(axis=1)).sum()),
+        blind=int((~told).sum()),
         divergences=tuple(kl.tolist()),
     )
 
@@ -134,6 +156,7 @@ def worst_logits(distances: Iterable[LogitDistance]) -> LogitDistance:
         differing=sum(d.differing for d in held),
         kl=max((d.kl for d in held), default=0.0),
         flips=sum(d.flips for d in held),
+        over=sum(d.over for d in held),
         margin=max((d.margin for d in held), default=0.0),
         beyond=sum(d.beyond for d in held),
         broken=sum(d.broken for d in held),

@@ -15,7 +15,10 @@ from bedstone.prove.swap.drive import NAN, Carries, Side
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.device import Device, Memory
 
-_ROUNDS = 7
+_ROUNDS, _LEAST_ROUNDS = 7, 3
+_LONGEST = 2.0
+"""Seconds that the rounds of a stretch take about: one that takes long itself has fewer of them."""
+
 _LEAST = 2e-3
 """Seconds that a sample takes at least: what is shorter is run several times."""
 
@@ -187,20 +190,23 @@ def _pair(
     """Seconds of a stretch of calls, A and B in turn, each first every second round."""
     runs = [_Run(side, turn, *stretch, clock) for side, stretch in zip(sides, calls, strict=True)]
     samples: tuple[list[float], list[float]] = ([], [])
-    for at in range(_ROUNDS):
+    both = sum(run.first for run in runs)
+    rounds = min(_ROUNDS, max(_LEAST_ROUNDS, int(_LONGEST / both))) if both else _LEAST_ROUNDS
+    for at in range(rounds):
         for which in (0, 1) if at % 2 else (1, 0):
             samples[which].append(runs[which].sample())
     return Pair(min(samples[0]), min(samples[1]))
 
 
 class _Run:
-    """A stretch that is run so often that a sample is long enough."""
+    """A stretch that is run so often that a sample is long enough; `first` is what one took."""
 
     def __init__(self, side: Side, turn: Turn, start: int, stop: int, clock: Clock) -> None:
         self._side, self._turn, self._stretch, self._clock = side, turn, (start, stop), clock
         self._times = 1
-        self.sample()
-        once = self.sample()
+        self.first = self.sample()
+        # the first run of a short stretch says little
+        once = self.first if self.first > _LEAST else self.sample()
         self._times = min(_MOST_TIMES, max(1, round(_LEAST / once))) if once else 1
 
     def sample(self) -> float:

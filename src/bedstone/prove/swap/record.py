@@ -1,7 +1,9 @@
 """A's run with what went into each changed span and came out of it, as differences.
 
 An image of all memory is kept once, in a shadow; each snapshot is the blocks that changed since the
-one before it. Recording and replaying go through the snapshots in the same order.
+one before it, and lies in a file. Recording and replaying go through the snapshots in the same
+order. All memory is looked at once a turn, and within it what the calls in between declare to
+write: A is what is trusted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +11,9 @@ from dataclasses import dataclass, field
 
 from bedstone.prove.swap.diff import Diff, Span, programs_changed
 from bedstone.prove.swap.drive import NAN, Bytes, Outcome, Side
-from bedstone.prove.swap.image import Change, Shadow
+from bedstone.prove.swap.image import Shadow
+from bedstone.prove.swap.reach import Reach
+from bedstone.prove.swap.reel import Piece, Reel
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.lower import Region
 
@@ -20,8 +24,8 @@ class Snapshot:
 
     span: Span
     turn: int
-    before: Change
-    after: Change
+    before: tuple[Piece, ...]
+    after: tuple[Piece, ...]
 
 
 @dataclass(slots=True)
@@ -37,18 +41,18 @@ class Record:
     def nbytes(self) -> int:
         """Bytes that the snapshots take."""
         return sum(
-            blocks.nbytes
+            piece.nbytes
             for snapshot in self.snapshots
-            for change in (snapshot.before, snapshot.after)
-            for blocks in change.values()
+            for piece in (*snapshot.before, *snapshot.after)
         )
 
 
-def record(side: Side, turns: Sequence[Turn], found: Diff) -> Record:
+def record(side: Side, turns: Sequence[Turn], found: Diff, reel: Reel) -> Record:
     """Drive A through the workload, keeping its spans."""
     kept = Record(loaded=side.loaded())
     shadow = Shadow(side.stepper.sizes)
     spans = programs_changed(found)
+    reaches = {program: Reach(side.manifest, program) for program in spans}
     side.open(NAN)
     for index, turn in enumerate(turns):
         side.begin(turn, NAN)
@@ -57,12 +61,15 @@ def record(side: Side, turns: Sequence[Turn], found: Diff) -> Record:
         kept.programs.add(turn.program)
         at = 0
         for span in kept_spans(spans.get(turn.program, ()), index):
-            side.stepper.run(turn.program, at, span.a.start, turn.vars)
-            before = shadow.take(side.stepper)
-            side.stepper.run(turn.program, span.a.start, span.a.stop, turn.vars)
-            after = shadow.take(side.stepper)
+            start, stop = span.a.start, span.a.stop
+            reach = reaches[turn.program]
+            side.stepper.run(turn.program, at, start, turn.vars)
+            since = reach.written(at, start) if at else None
+            before = reel.put(shadow.take(side.stepper, since))
+            side.stepper.run(turn.program, start, stop, turn.vars)
+            after = reel.put(shadow.take(side.stepper, reach.written(start, stop)))
             kept.snapshots.append(Snapshot(span, index, before, after))
-            at = span.a.stop
+            at = stop
         side.stepper.run(turn.program, at, side.calls(turn.program), turn.vars)
         kept.outcome.logits.append(side.logits(turn))
         kept.outcome.strange += side.strange(turn)

@@ -1,7 +1,8 @@
 """B's spans run from A's inputs and state, and held against what A left."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,10 @@ from bedstone.prove.swap.diff import Side as Stretch
 from bedstone.prove.swap.drive import Bytes, Side
 from bedstone.prove.swap.frontier import Place
 from bedstone.prove.swap.image import BLOCK, Change, Indices, Shadow, blocked, write_blocks
-from bedstone.prove.swap.measure import Distance, distance, worst
-from bedstone.prove.swap.record import Record, Snapshot
+from bedstone.prove.swap.measure import Distance, distance, near, worst
+from bedstone.prove.swap.reach import region_of
+from bedstone.prove.swap.record import Record
+from bedstone.prove.swap.reel import Reel
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.lower import Region
 from bedstone.spec.dtype import DType
@@ -45,8 +48,27 @@ class SpanResult:
     lasting: Distance = field(default_factory=Distance)
 
 
-Nudge = Callable[[str, Stretch], None]
-"""Changes memory before a stretch of a program runs."""
+class Own(Protocol):
+    """A again, and what its memory is before a span of it runs."""
+
+    def prepare(self, program: str, stretch: Stretch) -> Collection[Region] | None:
+        """Change memory, if at all; the regions to look at afterwards, None for all."""
+
+
+class Alike:
+    """A again, as it was."""
+
+    def prepare(self, _program: str, _stretch: Stretch) -> None:
+        """Nothing changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A span of a turn, and what A changed in it."""
+
+    span: Span
+    turn: int
+    after: Change
 
 
 def replay(
@@ -54,29 +76,28 @@ def replay(
     turns: Sequence[Turn],
     record: Record,
     shadow: Shadow,
-    *,
-    own: bool = False,
-    nudge: Nudge | None = None,
+    reel: Reel,
+    own: Own | None = None,
 ) -> Iterator[SpanResult]:
-    """Run each snapshot's span on a side; `own` says that it is A again, for its noise.
+    """Run each snapshot's span on a side.
 
-    `shadow` holds zeros, as when the record began.
+    `shadow` holds zeros, as when the record began. `own` is given where the side is A again.
     """
     stray = shadow.differing(side.stepper)
     for snapshot in record.snapshots:
-        shadow.put(snapshot.before)
-        _restore(side, shadow, _with(stray, snapshot.before))
+        before, after = (reel.get(pieces) for pieces in (snapshot.before, snapshot.after))
+        shadow.put(before)
+        _restore(side, shadow, _with(stray, before))
         gaps = side.stepper.between()
         stretch = snapshot.span.a if own else snapshot.span.b
         turn = turns[snapshot.turn]
-        if nudge is not None:
-            nudge(turn.program, stretch)
+        reach = own.prepare(turn.program, stretch) if own else None
         side.stepper.run(turn.program, stretch.start, stretch.stop, turn.vars)
-        changed = shadow.differing(side.stepper)
-        shadow.put(snapshot.after)
+        changed = shadow.differing(side.stepper, reach)
+        shadow.put(after)
         outside = sum(x != y for x, y in zip(gaps, side.stepper.between(), strict=True))
-        stray = _with(changed, snapshot.after)
-        yield _result(side, snapshot, shadow, stray, outside)
+        stray = _with(changed, after)
+        yield _result(side, _Ran(snapshot.span, snapshot.turn, after), shadow, stray, outside)
 
 
 def loaded(side: Side, found: Diff, record: Record) -> Iterator[SpanResult]:
@@ -105,11 +126,14 @@ Touched = dict[Region, Indices]
 
 def _with(touched: Touched, change: Change) -> Touched:
     """Blocks that were touched, or that a change names."""
-    none = np.zeros(0, np.int32)
     return {
-        region: np.union1d(at, change[region].at if region in change else none)
+        region: _union(at, change[region].at) if region in change else at
         for region, at in touched.items()
     }
+
+
+def _union(one: Indices, other: Indices) -> Indices:
+    return np.union1d(one, other) if one.size else other
 
 
 def _restore(side: Side, shadow: Shadow, touched: Touched) -> None:
@@ -119,27 +143,25 @@ def _restore(side: Side, shadow: Shadow, touched: Touched) -> None:
             write_blocks(side.stepper, region, shadow.blocks[region], at)
 
 
-def _result(
-    side: Side, snapshot: Snapshot, shadow: Shadow, touched: Touched, gaps: int
-) -> SpanResult:
+def _result(side: Side, ran: _Ran, shadow: Shadow, touched: Touched, gaps: int) -> SpanResult:
     numbers: list[Distance] = []
     exact: list[Distance] = []
     states: list[tuple[str, Distance]] = []
     strays: list[str] = ["memory between regions"] if gaps else []
     outside = gaps
     for region, at in touched.items():
-        if region.kind == "scratch" or not (at.size or _small(snapshot, shadow, region)):
+        if region.kind == "scratch" or not (at.size or _small(ran, shadow, region)):
             continue
         held, now = shadow.blocks[region], blocked(side.stepper.view(region))
         differs = _marked(at[(held[at] != now[at]).any(axis=1)], len(held))
-        compared, astray = _masks(snapshot, region, len(held), differs)
+        compared, astray = _masks(ran, region, len(held), differs)
         if region.kind == "state":
             again = _written_again(held, now, astray, dtype_of(side, region))
             compared, astray = compared | again, astray & ~again
         beyond = int((held[astray] != now[astray]).sum())
         outside += beyond
         strays += [str(region)] * bool(beyond)
-        owners = _owners(snapshot.span.a, region, len(held))
+        owners = _owners(ran.span.a, region, len(held))
         for owner in np.unique(owners[compared]):
             each = compared & (owners == owner)
             pair = held[each].reshape(-1), now[each].reshape(-1)
@@ -148,8 +170,8 @@ def _result(
             if region.kind == "state":
                 states.append((region.name, found))
     return SpanResult(
-        snapshot.span,
-        snapshot.turn,
+        ran.span,
+        ran.turn,
         worst(numbers),
         worst(exact),
         outside,
@@ -158,16 +180,16 @@ def _result(
     )
 
 
-def _small(snapshot: Snapshot, shadow: Shadow, region: Region) -> bool:
+def _small(ran: _Ran, shadow: Shadow, region: Region) -> bool:
     """Whether all of a region counts: a small result may well be what it was before."""
-    known = snapshot.span.a.frontier.writes
+    known = ran.span.a.frontier.writes
     return len(shadow.blocks[region]) * BLOCK <= _SMALL and any(_is(p, region) for p in known)
 
 
-def _masks(snapshot: Snapshot, region: Region, count: int, differs: Mask) -> tuple[Mask, Mask]:
+def _masks(ran: _Ran, region: Region, count: int, differs: Mask) -> tuple[Mask, Mask]:
     """Of `count` blocks those to compare, and those that B changed where it should not have."""
-    span = snapshot.span
-    after = snapshot.after.get(region)
+    span = ran.span
+    after = ran.after.get(region)
     changed = _marked(after.at if after else np.zeros(0, np.int32), count)
     known = span.a.frontier.writes
     lives = _owned(span.a, region, count, known | span.b.frontier.written)
@@ -186,9 +208,7 @@ def _written_again(held: Bytes, now: Bytes, astray: Mask, dtype: DType) -> Mask:
     A wrote it all the same.
     """
     found = astray.copy()
-    for at in np.flatnonzero(astray):
-        each = distance(held[at], now[at], dtype)
-        found[at] = not each.broken and each.peak <= _ALIKE
+    found[astray] = near(held[astray], now[astray], dtype, _ALIKE)
     return found
 
 
@@ -212,11 +232,6 @@ def _owners(stretch: Stretch, region: Region, count: int) -> NDArray[np.intp]:
 
 def _places(stretch: Stretch, region: Region) -> list[Place]:
     return sorted(place for place in stretch.frontier.written if _is(place, region))
-
-
-def region_of(place: Place) -> Region:
-    """The memory that a place lies in."""
-    return Region("state" if place.kind == "state" else "buffer", place.name)
 
 
 def _is(place: Place, region: Region) -> bool:

@@ -80,7 +80,7 @@ def _run_lines(proof: Proof) -> Iterator[str]:
     )
     yield (
         f"logits: KL {e.logits.quantile(0.5):.3g} in half of the rows, "
-        f"{e.logits.quantile(0.9):.3g} in nine of ten"
+        f"{e.logits.quantile(0.9):.3g} in nine of ten; {e.logits.over} rows over their limit"
     )
     yield from _noise_lines(e)
 
@@ -111,8 +111,8 @@ def _noise_lines(e: Evidence) -> Iterator[str]:
         f"{e.floor.flips} flips"
     )
     yield (
-        f"sway: A with other last bits: KL {e.sway.kl:.3g}, {e.sway.flips} flips of margin "
-        f"{e.sway.margin:.3g} at most"
+        f"sway: A with other last bits: KL {e.sway.kl:.3g}, {e.sway.quantile(0.9):.3g} in nine of "
+        f"ten rows, {e.sway.flips} flips of margin {e.sway.margin:.3g} at most; {e.open} rows open"
     )
     for name, stale in (("A", e.floor_stale), ("B", e.stale)):
         yield f"poison: {stale} rows of {name} depend on unused memory"

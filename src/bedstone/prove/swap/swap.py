@@ -1,7 +1,7 @@
 """A swap judged: both packages loaded one after the other, driven, compared and reported."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -10,19 +10,21 @@ import numpy as np
 
 from bedstone.errors import DeviceError
 from bedstone.prove.apart import Death, Mark, run_apart
+from bedstone.prove.swap.again import Noise, again, against, differing, noise
 from bedstone.prove.swap.costs import count_bytes, step_of
 from bedstone.prove.swap.diff import Diff, diff
-from bedstone.prove.swap.drive import LARGE, NAN, Carries, Outcome, Side, free_run, limits
+from bedstone.prove.swap.drive import NAN, Carries, Side, free_run, limits
 from bedstone.prove.swap.even import uneven
 from bedstone.prove.swap.image import Shadow
-from bedstone.prove.swap.measure import LogitDistance, logit_distance, worst, worst_logits
+from bedstone.prove.swap.measure import LogitDistance, Numbers, worst
 from bedstone.prove.swap.perf import Perf, copy_rate, time_swap, timed_turns
 from bedstone.prove.swap.record import Record, record
+from bedstone.prove.swap.reel import Reel
 from bedstone.prove.swap.replay import SpanResult, loaded, replay
-from bedstone.prove.swap.sway import sway_run, swayed_spans
 from bedstone.prove.swap.verdict import Bounds, Evidence, Spans, Verdict, judge
 from bedstone.prove.swap.watch import Crash, Watch, watched
 from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
+from bedstone.runtime.device import Memory
 from bedstone.runtime.load import Parts, load
 from bedstone.runtime.lower import Region
 from bedstone.runtime.session import Session
@@ -31,6 +33,9 @@ from bedstone.spec.manifest import Manifest
 from bedstone.target.bandwidth import measure_bandwidth
 from bedstone.verify import verify
 from bedstone.verify.protocol import Protocol, protocol
+
+_READ = 128 << 20
+"""Bytes read to measure the bandwidth: more than most caches, and about a small model's weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +74,25 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class _OfA:
-    """What A did, and did again: alike, on other poison, with other last bits; and span by span.
-
-    `noise` are its spans alike, `spans` those with other last bits; `sizes` are of its memory.
-    """
+    """What A did, `sizes` of its memory, and what it did again."""
 
     kept: Record
     sizes: Mapping[Region, int]
-    again: Outcome
-    other: Outcome
-    swayed: Outcome
-    noise: tuple[SpanResult, ...]
-    spans: tuple[SpanResult, ...]
+    noise: Noise
 
 
 @dataclass(frozen=True, slots=True)
 class _OfB:
-    """What B did: each span from A's memory, and a run of its own, again, and on other poison."""
+    """What B did: each span from A's memory, and its logits against A's.
+
+    `stale` rows are changed by other bytes in unused memory, `restless` ones by running again.
+    """
 
     results: tuple[SpanResult, ...]
-    runs: tuple[Outcome, Outcome, Outcome]
+    logits: LogitDistance
+    stale: int
+    restless: int
+    strange: int
     weights: bool
 
 
@@ -126,19 +130,28 @@ def _timed(
     nbytes = {index: counted[step] for index, step in steps.items() if step in counted}
 
     def work(_: Mark) -> Perf:
+        # before there are weights: what it reads is as large as they may be
+        rate = measure_bandwidth(_READ).bytes_per_second if settings.device == "cpu" else None
         with ExitStack() as held:
-            a, b = (held.enter_context(_opened(s, known, bounds, settings)) for s in sides)
+            a = held.enter_context(_opened(sides[0], known, bounds, settings))
+            weights = _shared(a, sides[1].manifest) if settings.device == "cpu" else {}
+            b = held.enter_context(_opened(sides[1], known, bounds, settings, weights))
             both = Side(a, cached=settings.cached), Side(b, cached=settings.cached)
-            return Perf(_bandwidth(a), tuple(time_swap(both, chosen, proof.diff, carries, nbytes)))
+            steps = tuple(time_swap(both, chosen, proof.diff, carries, nbytes))
+            return Perf(rate or copy_rate(a.loaded.device), steps)
 
     found = run_apart(work, settings.seconds, (DeviceError,))
     return None if isinstance(found, Death) else found
 
 
-def _bandwidth(session: Session) -> float:
-    """Bytes a second that the memory of a session's device gives."""
-    device = session.loaded.device
-    return measure_bandwidth().bytes_per_second if device.name == "cpu" else copy_rate(device)
+def _shared(a: Session, b: Manifest) -> dict[str, Memory]:
+    """The weights of A that B binds alike: both read them."""
+    buffers = a.manifest.buffers
+    return {
+        name: a.loaded.memory[Region("buffer", name)]
+        for name, buffer in b.buffers.items()
+        if buffer.kind == "weight" and buffers.get(name) == buffer
+    }
 
 
 def _judged(
@@ -152,67 +165,57 @@ def _judged(
     """The proof so far, and what chains go on from."""
     a, b = sides
     turns = workload(known, bounds, settings.seed)
+    with closing(Reel()) as reel:
 
-    def first(_: Mark | None) -> _OfA:
-        with _opened(a, known, bounds, settings) as session:
-            side = Side(session, cached=settings.cached)
-            progress("record")
-            kept = record(side, turns, found)
-            progress("noise")
-            return _noise(side, turns, found, kept, np.random.default_rng(settings.seed))
+        def first(_: Mark) -> _OfA:
+            with _opened(a, known, bounds, settings) as session:
+                side = Side(session, cached=settings.cached)
+                progress("record")
+                kept = record(side, turns, found, reel)
+                progress("noise")
+                again = noise(side, turns, found, (kept, reel), settings.bounds, settings.seed)
+                return _OfA(kept, side.stepper.sizes, again)
 
-    of_a = _alive(first, settings)
-    kept, shadow = of_a.kept, Shadow(of_a.sizes)
-    progress("replay")
+        of_a = _alive(first, settings.seconds)
+        limit = settings.bounds.widened(of_a.noise.swayed)
+        progress("replay")
 
-    def drive(watch: Watch) -> _OfB:
-        with _opened(b, known, bounds, settings) as session:
-            side = Side(session, watch(session), settings.cached)
-            return _drive(side, turns, found, kept, shadow)
+        def drive(watch: Watch) -> _OfB:
+            with _opened(b, known, bounds, settings) as session:
+                side = Side(session, watch(session), settings.cached)
+                return _drive(side, turns, found, (of_a, reel), limit)
 
-    of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
+        of_b = watched(drive, verify(b.manifest).manifest, settings.seconds)
+    kept = of_a.kept
     if isinstance(of_b, Crash):
         where = of_b if of_b.program else replace(of_b, ops=_while_loading(found, b.manifest))
         return _crashed(found, turns, kept, where, settings), kept.outcome.carries
-    evidence = _evidence(found, known, kept, of_a, of_b, settings)
+    evidence = _evidence(found, known, of_a, of_b, opened=int(np.isinf(limit).sum()))
     verdict = judge(evidence, settings.bounds)
     sizes = len(kept.snapshots), kept.nbytes
     return Proof(found, turns, of_b.results, evidence, verdict, *sizes), kept.outcome.carries
 
 
-def _alive(work: Callable[[Mark | None], _OfA], settings: Settings) -> _OfA:
-    """What A did. Where its device is the CPU the work is done here, so that B finds its record.
+def _alive(work: Callable[[Mark], _OfA], seconds: float) -> _OfA:
+    """What A did, in a process of its own: its memory is gone before B takes any.
 
-    Raises `DeviceError`: A ended; what forks must not have opened a GPU, so that is done apart.
+    Raises `DeviceError`: A ended, or did not end.
     """
-    if settings.device == "cpu":
-        return work(None)
-    found = run_apart(work, settings.seconds)
+    found = run_apart(work, seconds)
     if isinstance(found, Death):
         raise DeviceError(f"A ended: {found.how}")
     return found
 
 
-def _noise(
-    side: Side, turns: Sequence[Turn], found: Diff, kept: Record, rng: np.random.Generator
-) -> _OfA:
-    again, other = _again(side, turns, kept.outcome, kept.outcome.carries)
-    # where A gives its own logits again, so does each of its spans
-    steady = not _differing(kept.outcome, again)
-    shadow = Shadow(side.stepper.sizes)
-    return _OfA(
-        kept,
-        side.stepper.sizes,
-        again,
-        other,
-        swayed=sway_run(side, turns, found, kept.outcome.carries, rng),
-        noise=() if steady else tuple(replay(side, turns, kept, shadow, own=True)),
-        spans=swayed_spans(side, turns, kept, rng),
-    )
-
-
 @contextmanager
-def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -> Iterator[Session]:
+def _opened(
+    parts: Parts,
+    known: Protocol,
+    bounds: Limits,
+    settings: Settings,
+    weights: Mapping[str, Memory] | None = None,
+) -> Iterator[Session]:
+    """A side loaded for the workload; `weights` are those that lie somewhere already."""
     tokens, sequences = capacity(known, bounds)
     session: Session = load(
         parts,
@@ -221,6 +224,7 @@ def _opened(parts: Parts, known: Protocol, bounds: Limits, settings: Settings) -
         tokens=tokens,
         sequences=sequences,
         cache=settings.cache,
+        weights=weights or {},
     )
     with session:
         yield session
@@ -242,55 +246,45 @@ def _while_loading(found: Diff, manifest: Manifest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(op for span in spans for op in span.b.ops))
 
 
-def _drive(side: Side, turns: Sequence[Turn], found: Diff, kept: Record, shadow: Shadow) -> _OfB:
-    before = side.stepper.weights()
+def _drive(
+    side: Side, turns: Sequence[Turn], found: Diff, of_a: tuple[_OfA, Reel], limit: Numbers
+) -> _OfB:
+    """Drive B; `limit` is the most divergence of each row of logits [rows]."""
+    before, kept = side.stepper.weights(), of_a[0].kept
     carries = kept.outcome.carries
     first = free_run(side, turns, NAN, carries)
-    runs = (first, *_again(side, turns, first, carries))
-    results = (*loaded(side, found, kept), *replay(side, turns, kept, shadow))
-    return _OfB(results, runs, side.stepper.weights() != before)
+    repeat, moved = again(side, turns, first, carries)
+    logits = against(kept.outcome, first, limit)
+    stale, restless = differing(first, moved), differing(first, repeat)
+    strange = first.strange
+    del first, repeat, moved
+    shadow = Shadow(of_a[0].sizes)
+    results = (*loaded(side, found, kept), *replay(side, turns, kept, shadow, of_a[1]))
+    written = side.stepper.weights() != before
+    return _OfB(results, logits, stale, restless, strange, written)
 
 
-def _again(
-    side: Side, turns: Sequence[Turn], first: Outcome, carries: Carries
-) -> tuple[Outcome, Outcome]:
-    """The outcome of a run alike, and of one on other poison: one run where it changes nothing."""
-    other = free_run(side, turns, LARGE, carries)
-    if not _differing(first, other):
-        return other, other
-    return free_run(side, turns, NAN, carries), other
-
-
-def _evidence(
-    found: Diff,
-    known: Protocol,
-    kept: Record,
-    of_a: _OfA,
-    of_b: _OfB,
-    settings: Settings,
-) -> Evidence:
-    limit = settings.bounds.kl
-    sway = _against(kept.outcome, of_a.swayed, limit)
-    first, repeat, moved = of_b.runs
+def _evidence(found: Diff, known: Protocol, of_a: _OfA, of_b: _OfB, opened: int) -> Evidence:
+    kept, mine = of_a.kept, of_a.noise
     loading = frozenset((*known.once, *known.derive))
-    driven = set(kept.programs)
     changed = {span.program for span in found.spans}
     compared = {result.span for result in of_b.results}
     return Evidence(
         spans=summed(of_b.results),
         lasting=worst(result.lasting for result in of_b.results),
-        uneven=len(tuple(uneven(of_b.results, of_a.spans))),
-        logits=_against(kept.outcome, first, settings.bounds.widened(sway)),
-        noise=summed(of_a.noise),
-        floor=_against(kept.outcome, of_a.again, limit),
-        sway=sway,
-        floor_stale=_differing(of_a.again, of_a.other),
-        stale=_differing(first, moved),
-        restless=_differing(first, repeat),
-        strange=first.strange,
+        uneven=len(tuple(uneven(of_b.results, mine.nudged))),
+        logits=of_b.logits,
+        noise=summed(mine.again),
+        floor=mine.floor,
+        sway=mine.sway,
+        open=opened,
+        floor_stale=mine.stale,
+        stale=of_b.stale,
+        restless=of_b.restless,
+        strange=of_b.strange,
         floor_strange=kept.outcome.strange,
         weights=of_b.weights,
-        undriven=tuple(sorted(changed - driven - loading)),
+        undriven=tuple(sorted(changed - kept.programs - loading)),
         unreplayed=sum(
             bool(span.mismatch) or (span.program in loading and span not in compared)
             for span in found.spans
@@ -307,23 +301,4 @@ def summed(results: Iterable[SpanResult]) -> Spans:
         exact=worst(result.exact for result in held),
         picks=sum(result.exact.values for result in held if not result.numbers.elements),
         outside=sum(result.outside for result in held),
-    )
-
-
-def _against(a: Outcome, b: Outcome, limit: float) -> LogitDistance:
-    pairs = zip(a.logits, b.logits, strict=True)
-    return worst_logits(
-        logit_distance(mine[name], theirs[name], limit)
-        for mine, theirs in pairs
-        for name in mine.keys() & theirs.keys()
-    )
-
-
-def _differing(a: Outcome, b: Outcome) -> int:
-    """Rows of logits that differ; NaN is NaN."""
-    pairs = zip(a.logits, b.logits, strict=True)
-    return sum(
-        int((~((mine[n] == theirs[n]) | np.isnan(mine[n]) & np.isnan(theirs[n]))).any(axis=1).sum())
-        for mine, theirs in pairs
-        for n in mine.keys() & theirs.keys()
     )

@@ -4,23 +4,25 @@ Roundings that no two kernels share are amplified by the rest of the model, code
 above all. A's own run with such roundings says how much that is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from bedstone.prove.swap.diff import Diff, programs_changed
 from bedstone.prove.swap.diff import Side as Stretch
 from bedstone.prove.swap.drive import NAN, Bytes, Outcome, Side
-from bedstone.prove.swap.frontier import Place, frontier
-from bedstone.prove.swap.image import Shadow
-from bedstone.prove.swap.record import Record
-from bedstone.prove.swap.replay import SpanResult, dtype_of, region_of, replay
+from bedstone.prove.swap.frontier import Flow, Place
+from bedstone.prove.swap.reach import Reach, region_of
+from bedstone.prove.swap.replay import dtype_of
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.lower import Region
 from bedstone.spec.dtype import DTYPE_BYTES, DType
 
 _WORDS: dict[int, type[np.unsignedinteger]] = {2: np.uint16, 4: np.uint32}
 _FLOATS: frozenset[DType] = frozenset({"f32", "f16", "bf16"})
+_SELDOM = 256
+"""Of values of sixteen bits one in so many is flipped: they are sums in float32, which seldom round
+to another neighbour where their own last bits are others."""
 
 
 def sway_run(
@@ -30,7 +32,7 @@ def sway_run(
     carries: Mapping[int, Mapping[Region, Bytes]],
     rng: np.random.Generator,
 ) -> Outcome:
-    """Drive A with a last bit in two flipped wherever a changed span leaves floats in a buffer."""
+    """Drive A with last bits flipped wherever a changed span leaves floats: of float32 in half."""
     outcome = Outcome()
     spans = programs_changed(found)
     ends = {program: _ends(side, program) for program in spans}
@@ -50,22 +52,24 @@ def sway_run(
     return outcome
 
 
-def swayed_spans(
-    side: Side, turns: Sequence[Turn], kept: Record, rng: np.random.Generator
-) -> tuple[SpanResult, ...]:
-    """What A's spans leave where a last bit in two of the floats that they read is flipped."""
-    ends = {program: _ends(side, program) for program in sorted(kept.programs)}
+class Nudged:
+    """A again, with last bits flipped of the floats that a span of it reads."""
 
-    def nudge(program: str, stretch: Stretch) -> None:
+    def __init__(self, side: Side, programs: Iterable[str], rng: np.random.Generator) -> None:
+        self._side, self._rng = side, rng
+        self._ends = {program: _ends(side, program) for program in programs}
+        self._reaches = {program: Reach(side.manifest, program) for program in self._ends}
+
+    def prepare(self, program: str, stretch: Stretch) -> frozenset[Region]:
+        """Flip bits before a stretch runs; what it may then have changed."""
         for place in stretch.frontier.reads:
-            _flip(side, place, ends[program].get(place), rng)
-
-    return tuple(replay(side, turns, kept, Shadow(side.stepper.sizes), own=True, nudge=nudge))
+            _flip(self._side, place, self._ends[program].get(place), self._rng)
+        return self._reaches[program].touched(stretch.start, stretch.stop)
 
 
 def _ends(side: Side, program: str) -> dict[Place, int | None]:
     """Where each place that a program writes ends: where the next one of its buffer begins."""
-    written = sorted(frontier(side.manifest, program, 0, side.calls(program)).written)
+    written = sorted(Flow(side.manifest, program).frontier(0, side.calls(program)).written)
     following: list[Place | None] = [*written[1:], None]
     return {
         place: after.offset if after and after.name == place.name else None
@@ -80,4 +84,8 @@ def _flip(side: Side, place: Place, end: int | None, rng: np.random.Generator) -
     if dtype in _FLOATS:
         with side.stepper.edit(region, place.offset, end) as memory:
             values = memory.view(_WORDS[DTYPE_BYTES[dtype]])
-            values ^= rng.integers(2, size=values.size, dtype=values.dtype)
+            if dtype == "f32":
+                drawn = np.frombuffer(rng.bytes(-(-values.size // 8)), np.uint8)
+                values ^= np.unpackbits(drawn, count=values.size)
+            else:
+                values[rng.integers(values.size, size=values.size // _SELDOM)] ^= 1

@@ -4,14 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bedstone.prove.swap.measure import Distance, LogitDistance
+import numpy as np
+
+from bedstone.prove.swap.measure import Distance, LogitDistance, Numbers
 
 Word = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _PEAK = 20
 """One value of many may be off by so many times the drift: large values have large roundings."""
 
-_SWAY = 3
-"""B may sway so many times as far as A does: both are samples of few rows."""
+_SWAY = 10
+"""In a row B may sway so many times as far as A did: both are samples, of one and of few."""
+
+_OPEN = 10
+"""A row is open where A sways so many times the limit: samples of one such row lay between 0.08 and
+1.5 nats."""
+
+_MOST_OPEN = 0.25
+"""Of all rows so many may be open, and the others be evidence."""
 
 EXIT: dict[Word, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 2}
 
@@ -29,9 +38,13 @@ class Bounds:
     drift: float = 5e-3
     lasting: float = 5e-4
 
-    def widened(self, sway: LogitDistance) -> float:
-        """The most KL divergence where other last bits alone make A diverge so far."""
-        return max(self.kl, _SWAY * sway.kl)
+    def widened(self, sway: Numbers) -> Numbers:
+        """The most KL divergence of each row that diverged so far [rows] in A by other last bits.
+
+        It is infinite in *open* rows: what A leaves there hangs on last bits, so B's says nothing.
+        """
+        held = np.nan_to_num(sway, posinf=np.inf)
+        return np.where(held > _OPEN * self.kl, np.inf, np.maximum(self.kl, _SWAY * held))
 
     @property
     def peak(self) -> float:
@@ -69,8 +82,9 @@ class Evidence:
     and did not run; `compared` counts spans that were replayed, `unreplayed` those that cannot be;
     `uneven` counts kinds of spans in which B is off in places as no rounding is,
     `strange` counts values of B's outputs outside their domains, `floor_strange` those of A's;
-    `lasting` are the float32 that programs of loading left; `weights` says that B wrote to its
-    weights, `crashed` and `stalled` that it died or did not end.
+    `open` counts rows that A's own last bits decide; `lasting` are the float32 that programs of
+    loading left; `weights` says that B wrote to its weights, `crashed` and `stalled` that it died
+    or did not end.
     """
 
     identical: bool = False
@@ -86,6 +100,7 @@ class Evidence:
     noise: Spans = field(default_factory=Spans)
     floor: LogitDistance = field(default_factory=LogitDistance)
     sway: LogitDistance = field(default_factory=LogitDistance)
+    open: int = 0
     floor_stale: int = 0
     stale: int = 0
     restless: int = 0
@@ -127,7 +142,8 @@ def _within(e: Evidence, b: Bounds) -> bool:
     """
     return (
         e.logits.rows > e.logits.blind == 0
-        and e.logits.kl <= b.widened(e.sway)
+        and not e.logits.over
+        and e.open <= _MOST_OPEN * e.logits.rows
         and e.spans.numbers.relative <= b.drift
         and e.spans.numbers.peak <= b.peak
         and e.lasting.relative <= b.lasting
