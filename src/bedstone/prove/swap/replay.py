@@ -125,7 +125,7 @@ Touched = dict[Region, Indices]
 
 
 def _with(touched: Touched, change: Change) -> Touched:
-    """Blocks that were touched, or that a change names."""
+    """Blocks that were touched, or that a change names, in ascending order."""
     return {
         region: _union(at, change[region].at) if region in change else at
         for region, at in touched.items()
@@ -133,7 +133,7 @@ def _with(touched: Touched, change: Change) -> Touched:
 
 
 def _union(one: Indices, other: Indices) -> Indices:
-    return np.union1d(one, other) if one.size else other
+    return np.union1d(one, other) if one.size else np.sort(other)
 
 
 def _restore(side: Side, shadow: Shadow, touched: Touched) -> None:
