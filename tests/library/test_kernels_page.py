@@ -28,6 +28,8 @@ def expanded(name: str) -> Iterator[str]:
             yield chosen
             continue
         for fmt in FORMATS.values():
+            if "panels_" in chosen and fmt.block != INT8.block:
+                continue
             met = {"_q": INT8.formats, "_r": INT8.rounds}.get(chosen.partition("_<fmt>")[0][-2:])
             if met is None or fmt.name in met:
                 yield chosen.replace("<fmt>", fmt.name)

@@ -3,17 +3,19 @@
 Programs: `prefill` feeds any number of rows of one sequence, `decode` one row, `decode_many` one
 row of each of several sequences; `decode_chain` and `decode_many_chain` do so with the tokens,
 positions and slots that the step before left on the device. `derive` casts the constants that
-kernels read as f32; `rotations` fills the rope tables once.
+kernels read as f32, and lays matrices again as steps of several sequences read them fastest;
+`rotations` fills the rope tables once.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
 from bedstone.build.joined import joined
 from bedstone.build.launches import scalars
-from bedstone.build.operand import Frequencies, Int, Operand, Operands, Real, Role, Whole
+from bedstone.build.operand import Frequencies, Int, Operand, Operands, Real, Role, Weight, Whole
 from bedstone.build.operands import operands
 from bedstone.build.ops import OpTable, Place, Sizes, numbers_of
 from bedstone.build.picks import Picks, Verdict, taken_from
@@ -36,6 +38,7 @@ from bedstone.lane.entries import entry
 from bedstone.lane.launch import Sample
 from bedstone.lane.schedule import Schedule
 from bedstone.library.kernel import CacheType, Kernel, KernelSet
+from bedstone.library.product import suits_panels
 from bedstone.spec.dtype import DTYPE_BYTES
 from bedstone.spec.manifest import (
     Arg,
@@ -53,6 +56,9 @@ from bedstone.spec.manifest import (
 from bedstone.spec.sampling import Knobs
 
 T = TypeVar("T")
+
+LAID_MOST = 1 << 30
+"""Bytes of matrices that are held a second time, as steps of several sequences read them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +205,31 @@ class _Emitter:
         most = numbers_of(kernel, given, sizes.largest)
         known = {param: size for param, size in most.items() if isinstance(size, int)}
         kernel = self.kernels.suited(name, known) or kernel
+        if sizes.rows_var == GROUPS_VAR and self._lays and suits_panels(known):
+            kernel, given = self._by_panels(name, kernel, given)
         if self.picks is not None:
             kernel = self._picked(
                 kernel, self.picks.pick(kernel, scalars(kernel, given, sizes.largest))
             )
         return self.table.call(kernel, given, sizes, place)
+
+    @cached_property
+    def _lays(self) -> bool:
+        """Whether a step of several sequences has matrices of its own."""
+        batch = self.forms.batch
+        return batch is not None and self.weights.matrix_bytes(batch) <= LAID_MOST
+
+    def _by_panels(self, name: str, kernel: Kernel, given: Operands) -> tuple[Kernel, Operands]:
+        """The kernel that reads its matrices in panels, and those; as given where there is none."""
+        found = self.kernels.get(self.kernels.laid.get(name, ""))
+        if found is None or found.layer is None:
+            return kernel, given
+        laid: Operands = {
+            param: Whole(self.weights.lay(operand.const, found.layer))
+            for param, operand in given.items()
+            if isinstance(operand, Weight)
+        }
+        return found, {**given, **laid}
 
     def _picked(self, kernel: Kernel, verdict: Verdict) -> Kernel:
         """The kernel in the module of the set that the verdict names, where it names another."""
@@ -243,13 +269,14 @@ class _Emitter:
         named = {param: Whole(buffer) for param, buffer in ends.items()}
         return self.call(name, {**given, **named}, self._sizes(0, None), _place_whole)
 
-    def _casts(self) -> tuple[Call, ...]:
-        return tuple(
-            self._plain(
-                cast.entry, {"count": Int(cast.count)}, {"x": cast.source, "y": cast.target}
-            )
-            for cast in self.weights.casts
-        )
+    def _derived(self) -> Iterator[Call]:
+        for cast in self.weights.casts:
+            ends = {"x": cast.source, "y": cast.target}
+            yield self._plain(cast.entry, {"count": Int(cast.count)}, ends)
+        for laying in self.weights.laid.values():
+            ends = {"x": laying.source, "y": laying.target}
+            sizes: Operands = {"rows": Int(laying.rows), "width": Int(laying.width)}
+            yield self._plain(laying.entry, sizes, ends)
 
     def _vars(self) -> dict[str, Var]:
         rows = max(self.forms.chunk.rows, self.served.groups)
@@ -260,9 +287,9 @@ class _Emitter:
 
     def emission(self, programs: dict[str, Program]) -> Emission:
         """Everything put together."""
-        casts = self._casts()
-        if casts:
-            programs["derive"] = Program(casts, derive=True)
+        derived = tuple(self._derived())
+        if derived:
+            programs["derive"] = Program(derived, derive=True)
         if self.rotations:
             programs["rotations"] = Program(tuple(self.rotations), once=True)
         buffers = {

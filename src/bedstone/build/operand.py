@@ -118,7 +118,7 @@ class Frequencies:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A whole buffer of the manifest, outside any step."""
+    """A whole buffer of the manifest, by its own name."""
 
     buffer: str
 

@@ -17,6 +17,7 @@ from bedstone.build.operand import (
     Values,
     Vector,
     Weight,
+    Whole,
 )
 from bedstone.errors import CallerError
 from bedstone.lane.schedule import Buffer as LaneBuffer
@@ -70,7 +71,7 @@ class Placement:
         match operand:
             case Cache(table):
                 arg: Arg = StateArg(state_of(table, self.schedule))
-            case Weight(name):
+            case Weight(name) | Whole(name):
                 arg = BufArg(name)
             case Vector(name):
                 arg = BufArg(self.constants.get(name, name))

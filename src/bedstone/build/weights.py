@@ -22,18 +22,31 @@ class Cast:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class Laying:
+    """A matrix of `rows` rows of `width` bytes, held once more as the kernel `entry` lays it."""
+
+    entry: str
+    source: str
+    target: str
+    rows: int
+    width: int
+
+
 @dataclass(slots=True)
 class WeightTable:
-    """The buffers of constants so far, and the casts that fill some of them.
+    """The buffers of constants so far, and the casts and layings that fill some of them.
 
     `binds` says which rows of the checkpoint's tensors each constant is made of; `vectors` names
-    the buffer of each constant that a kernel reads as f32.
+    the buffer of each constant that a kernel reads as f32, `laid` has those of matrices that some
+    kernels read otherwise than they are held.
     """
 
     binds: Mapping[str, tuple[Segment, ...]]
     buffers: dict[str, Buffer] = field(default_factory=dict)
     casts: list[Cast] = field(default_factory=list)
     vectors: dict[str, str] = field(default_factory=dict)
+    laid: dict[str, Laying] = field(default_factory=dict)
 
     def declare(self, schedule: Schedule) -> None:
         """Add the constants that the kernels of `schedule` read."""
@@ -43,6 +56,21 @@ class WeightTable:
                     self._matrix(schedule.consts[operand.const])
                 elif isinstance(operand, Vector):
                     self._vector(schedule.consts[operand.const])
+
+    def lay(self, name: str, entry: str) -> str:
+        """The buffer that holds a declared matrix once more, as the kernel `entry` lays it."""
+        target, own = f"laid.{name}", self.buffers[name]
+        rows, width = (int(extent) for extent in own.shape)
+        self.buffers[target] = Buffer(own.dtype, own.shape, "carry")
+        self.laid[name] = Laying(entry, name, target, rows, width)
+        return target
+
+    def matrix_bytes(self, schedule: Schedule) -> int:
+        """Bytes of the quantized matrices that the kernels of a declared schedule read."""
+        read = (o for step in schedule.steps for o in operands(step.launch).values())
+        names = {operand.const for operand in read if isinstance(operand, Weight)}
+        held = (n for n in names if FORMATS[schedule.consts[n].format].quantized)
+        return sum(math.prod(map(int, self.buffers[name].shape)) for name in held)
 
     def _matrix(self, const: Const) -> None:
         form = FORMATS[const.format]

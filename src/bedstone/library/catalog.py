@@ -21,7 +21,7 @@ from bedstone.library.dense import elementwise_rows, moved_rows, norm_rows, rope
 from bedstone.library.kernel import TABLES, CacheType, Kernel, KernelSet
 from bedstone.library.mixture import expert_kernels, router_rows
 from bedstone.library.params import kernel
-from bedstone.library.product import product_kernels
+from bedstone.library.product import PANELS, panel_kernels, product_kernels
 from bedstone.library.recurrent import recurrent_rows
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.manifest import StateParam
@@ -62,13 +62,19 @@ def _cpu_kernels(cache: CacheType) -> KernelSet:
     found = {kernel.entry: kernel for kernel in every_kernel(INT8)}
     cut = {entry: made for entry, kernel in found.items() if (made := in_pieces(kernel))}
     variants = {entry: ((made.entry, suits_pieces),) for entry, made in cut.items()}
-    every = found | {made.entry: made for made in cut.values()}
+    panels = {k.entry: k for fmt in FORMATS.values() for k in panel_kernels(fmt, INT8)}
+    laid = {name.removeprefix(PANELS): name for name, k in panels.items() if k.layer}
+    every = found | {made.entry: made for made in cut.values()} | panels
     if cache != "f32":
         every = for_tables(
             every, (kernel.module for kernel in every.values() if touches(kernel)), cache
         )
     return KernelSet(
-        f"cpu {cache}", MappingProxyType(every), cache, variants=MappingProxyType(variants)
+        f"cpu {cache}",
+        MappingProxyType(every),
+        cache,
+        variants=MappingProxyType(variants),
+        laid=MappingProxyType(laid),
     )
 
 

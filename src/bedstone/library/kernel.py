@@ -173,7 +173,7 @@ class Kernel:
     `module` labels the file it is compiled into, from `source` with `defines`; kernels of one
     module share both. One with `pdl` waits by itself for the launch before it. One in `stages` is
     several launches of entries of its module: they take its parameters by name, and PARTS of the
-    extents `parts`.
+    extents `parts`. Where there is a `layer` the kernel of that name has laid its matrices before.
     """
 
     entry: str
@@ -189,6 +189,7 @@ class Kernel:
     boxes: tuple[Boxes, ...] = ()
     stages: tuple[Stage, ...] = ()
     parts: tuple[Dim, ...] = ()
+    layer: str | None = None
 
     @property
     def abi(self) -> str:
@@ -222,7 +223,8 @@ class KernelSet:
     """Kernels by entry, how they code activations, and what the values of a paged table are.
 
     `variants` names, for an entry, kernels to take in its place: the first that suits. `joins` are
-    kernels for several launches by name, those for most first.
+    kernels for several launches by name, those for most first. `laid` names, for an entry, the
+    kernel that does the same by matrices that were laid for it.
     """
 
     name: str
@@ -231,6 +233,7 @@ class KernelSet:
     coding: Coding = INT8
     variants: Mapping[str, tuple[tuple[str, Suits], ...]] = field(default_factory=dict)
     joins: Mapping[str, Join] = field(default_factory=dict)
+    laid: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, entry: str) -> Kernel | None:
         """The kernel of that entry, or None where the set has none."""

@@ -1,9 +1,11 @@
 """Rows of the catalog: matrix products, of each weight format."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
+from types import MappingProxyType
 
-from bedstone.library.coding import Coding
+from bedstone.library.coding import INT8, Coding
 from bedstone.library.kernel import Extent, Kernel, Shared
 from bedstone.library.params import (
     EACH_ROW,
@@ -27,6 +29,17 @@ from bedstone.spec.dtype import Format
 HEAD_COLUMNS = 256
 """Outputs of one head's transposed matrix a block owns."""
 
+PANELS = "panels_"
+"""How entries begin that read matrices in panels."""
+
+PANEL_ROWS = 16
+"""Rows of a matrix that lie side by side in a panel."""
+
+_FEW, _MANY = 2, 64
+"""Rows that weights are read once for as they are held, and rows that hide what laying costs."""
+
+_OUTPUTS = frozenset({"n", "n0", "n1", "n2", "n3"})
+
 _TRANSPOSED = Shared(64 * 1024)
 """The sums of 64 rows."""
 
@@ -35,6 +48,35 @@ def product_kernels(fmt: Format, coding: Coding) -> Iterator[Kernel]:
     """The products of one format: looked up, of whole rows, gated, and of each head its own."""
     for row in (*_embeds(fmt), *_linears(fmt, coding), *_heads(fmt, coding)):
         yield kernel(row, fmt)
+
+
+def panel_kernels(fmt: Format, coding: Coding) -> Iterator[Kernel]:
+    """The products by codes that read matrices in panels, and the kernel that lays one so.
+
+    None where a format's blocks share headers, or have none.
+    """
+    if fmt.block != INT8.block:
+        return
+    layer = f"in_panels_{fmt.name}"
+    params = inputs("x", "u8") + outputs("y", "u8") + ints("rows width")
+    yield kernel((layer, "panels.c", params, (Extent("rows", PANEL_ROWS),), None), fmt)
+    for row in _linears(fmt, coding):
+        plain = kernel(row, fmt)
+        if "xq" in {param.name for param in plain.params}:
+            yield replace(
+                plain,
+                entry=f"{PANELS}{plain.entry}",
+                module=f"{plain.module}-panels",
+                defines=MappingProxyType({**plain.defines, "BS_PANELS": "1"}),
+                layer=layer,
+            )
+
+
+def suits_panels(sizes: Mapping[str, int]) -> bool:
+    """Whether rows are so few that laying panels for them weighs, and panels are whole."""
+    outputs = [size for name, size in sizes.items() if name in _OUTPUTS]
+    whole = outputs and all(size % PANEL_ROWS == 0 for size in outputs)
+    return bool(whole) and _FEW < sizes.get("rows", 0) <= _MANY
 
 
 def _embeds(fmt: Format) -> Iterator[Row]:

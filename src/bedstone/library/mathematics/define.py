@@ -165,6 +165,7 @@ _KINDS = {
     "int8": "to(torch.int8)",
     "int32": "int()",
     "int64": "long()",
+    "uint8": "to(torch.uint8)",
 }
 """How a result becomes an element type."""
 
@@ -203,7 +204,8 @@ def _dense(kernel: Kernel, tensors: list[Operand]) -> Iterator[str]:
             elif tensor.piece == "q":
                 yield f"{tensor.plain} = dequantized({tensor.name}, {tensor.name[:-1]}s)"
         elif tensor.format is not None:
-            yield f"{tensor.name} = {tensor.format}({tensor.name})"
+            raw = f"of_panels({tensor.name}, {tensor.block})" if tensor.panels else tensor.name
+            yield f"{tensor.name} = {tensor.format}({raw})"
         else:
             kind = "long" if tensor.dtype.startswith("int") else "double"
             yield f"{tensor.name} = {tensor.name}.{kind}()"
@@ -250,7 +252,8 @@ def _made(family: Family, tensors: list[Operand]) -> dict[str, str]:
             rows, width = tensor.stored
             shape = f"({_variables(rows)}, {_variables(width)})"
             places, most = tensor.halves
-            made[tensor.name] = f"blocks_of({shape}, {tensor.block}, {places}, {most})"
+            plain = f"blocks_of({shape}, {tensor.block}, {places}, {most})"
+            made[tensor.name] = f"in_panels({plain}, {tensor.block})" if tensor.panels else plain
         elif not tensor.piece and tensor.name in family.makes:
             made[tensor.name] = family.makes[tensor.name]
     return dict(sorted(made.items(), key=lambda item: _depends(item[1], made)))

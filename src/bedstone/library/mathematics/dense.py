@@ -1,5 +1,7 @@
 """What dense entries compute: products, norms, rotations, moves, functions of each value."""
 
+from dataclasses import replace
+
 from bedstone.library.mathematics.family import Family
 
 _MOVED = {"slots": 9, "pitch": 76, "column": 4}
@@ -100,6 +102,15 @@ DENSE: dict[str, Family] = {
         "y = activated(torch.matmul(x, wg.T), $act) * torch.matmul(x, wu.T)",
         sizes={"rows": 5, "k": 512, "n": 96, "act": 0},
     ),
+    **{
+        f"in_panels_{name}": Family(
+            "move",
+            {"x": "rows width", "y": "rows width"},
+            f"y = in_panels(x, {block})",
+            sizes={"rows": 48, "width": 3 * block},
+        )
+        for name, block in (("q8_0", 34), ("q4_0", 18), ("q4_1", 20))
+    },
     "norm": Family(
         "rmsnorm",
         {"x": "rows width", "w": "unit", "y": "rows width"},
@@ -239,3 +250,17 @@ DENSE: dict[str, Family] = {
     **{name: _function(f"y = {name}(x)") for name in _ACTIVATIONS},
     **{f"{name}_p": _of_a_part(f"y = {name}(x)") for name in _ACTIVATIONS},
 }  # fmt: skip
+
+_IN_PANELS = ("linear", "parts2", "parts3", "parts4", "glu")
+
+DENSE |= {
+    f"panels_{name}": replace(
+        DENSE[name],
+        sizes={
+            size: -(-value // 16) * 16 if size.startswith("n") else value
+            for size, value in DENSE[name].sizes.items()
+        },
+    )
+    for name in _IN_PANELS
+}
+"""The same of matrices whose rows lie in panels, of which there are whole ones."""

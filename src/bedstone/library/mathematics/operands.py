@@ -31,7 +31,7 @@ class Operand:
     `name` is the parameter's, `plain` what the mathematics calls its values. `shape` is how it lies
     in memory and `dense` its width in values. `piece` tells a quantized activation's codes (`q`),
     scales (`s`) and sums (`z`), of which bfloat16 codes have none; `format` names how a weight is
-    stored in blocks.
+    stored in blocks, `panels` that its rows lie in panels.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Operand:
     written: bool
     piece: str = ""
     format: str | None = None
+    panels: bool = False
 
     @property
     def rounded(self) -> bool:
@@ -68,11 +69,13 @@ class Operand:
 
 def operands(kernel: Kernel, family: Family) -> list[Operand]:
     """Every tensor, in the order of the parameters."""
-    fmt = _format(kernel)
+    fmt, panels = _format(kernel), kernel.layer is not None
     names = {param.name for param in kernel.params}
     cache = rounded_tables(kernel)
     return [
-        replace(made, dtype=_ELEMENTS[cache]) if cache and _is_table(param) else made
+        replace(made, dtype=_ELEMENTS[cache])
+        if cache and _is_table(param)
+        else replace(made, panels=panels and made.format is not None)
         for param in kernel.params
         if not isinstance(param.type, ScalarParam) and param.name != MAPS
         for made in (_operand(param, family, fmt, names),)

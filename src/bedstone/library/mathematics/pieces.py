@@ -287,6 +287,25 @@ _TEXTS = (
         return (scales[..., None] * (codes.double() - 32)).flatten(-3)
     """,
     """
+    def in_panels(rows, block):
+        head = 4 if block == 20 else 2
+        blocks = rows.reshape(-1, 16, rows.shape[-1] // block, block)
+        codes = (blocks[..., head:] + (128 if block == 34 else 0)) % 256
+        parts = codes.unflatten(-1, (-1, 4)), blocks[..., :head].unflatten(-1, (-1, 2))
+        laid = [part.permute(0, 2, 3, 1, 4).flatten(2) for part in parts]
+        return torch.cat(laid, -1).reshape(rows.shape)
+    """,
+    """
+    def of_panels(rows, block):
+        head = 4 if block == 20 else 2
+        blocks = rows.reshape(-1, rows.shape[-1] // block, 16 * block)
+        codes = (blocks[..., :-16 * head] + (128 if block == 34 else 0)) % 256
+        heads = blocks[..., -16 * head:].unflatten(-1, (-1, 16, 2))
+        parts = heads, codes.unflatten(-1, (-1, 16, 4))
+        plain = [part.permute(0, 3, 1, 2, 4).flatten(3) for part in parts]
+        return torch.cat(plain, -1).reshape(rows.shape)
+    """,
+    """
     def blocks_of(shape, block, places, most):
         raw = torch.randint(0, 256, (shape[0], shape[1] // block, block), dtype=torch.uint8)
         for at in places:

@@ -57,6 +57,13 @@ static BS_INLINE void bs_send(bs_sender *s)
     for (; s->at < to; s->at += 64) __builtin_prefetch(s->at, 0, 2);
 }
 
+static BS_INLINE void bs_put_four(uint8_t *codes, int block, int group, vow four)
+{
+    memcpy(codes + ((size_t)block * 8 + (size_t)group) * 4 * VO, &four, sizeof four);
+}
+
+#if !BS_PANELS
+
 /* The headers of VO rows at one place, to the first of their blocks in a panel. */
 static BS_INLINE void bs_lay_headers(const uint8_t *const *w, size_t at, size_t block, bs_code_panel panel)
 {
@@ -78,11 +85,6 @@ static BS_INLINE void bs_lay_headers(const uint8_t *const *w, size_t at, size_t 
 #endif
         }
     }
-}
-
-static BS_INLINE void bs_put_four(uint8_t *codes, int block, int group, vow four)
-{
-    memcpy(codes + ((size_t)block * 8 + (size_t)group) * 4 * VO, &four, sizeof four);
 }
 
 /* The codes behind a header of VO rows, sixteen bytes of each at a time. */
@@ -123,6 +125,8 @@ static BS_INLINE void bs_lay_codes(const uint8_t *const *w, size_t at, uint8_t *
     }
 #endif
 }
+
+#endif
 
 static BS_INLINE vof vo_set(float x) { return x - (vof){0}; }
 static BS_INLINE voi vo_seti(int32_t x) { return x - (voi){0}; }
@@ -222,14 +226,22 @@ static void bs_span_lay(const bs_activations *a, int first, int count, size_t fr
 /* Blocks [first, first + count) of VO weight rows, in whole headers, and of a chunk of activation rows, laid. */
 typedef struct {
     const uint8_t *const *w;
+#if BS_PANELS
+    const uint8_t *stored[2]; /* the panels of which weight rows are taken, */
+    int lane;                 /* and the first one's place in its panel */
+#endif
     bs_code_panel panel; /* of those blocks, once packed */
     const bs_span *span;
     bs_sender *sender; /* for the weights of the pass after this one */
     int first, count;
 } bs_pass;
 
+#if BS_PANELS
+#include <code_stored.h>
+#else
+
 /* Packs all blocks of a pass. */
-static void bs_pack(const bs_pass *p)
+BS_STATIC void bs_pack(const bs_pass *p)
 {
     for (int b = 0; b < p->count; b += BS_BLOCKS) {
         size_t at = (size_t)((p->first + b) / BS_BLOCKS) * BS_BLOCK_BYTES;
@@ -238,6 +250,8 @@ static void bs_pack(const bs_pass *p)
         bs_lay_codes(p->w, at, p->panel.codes + (size_t)b * 32 * VO);
     }
 }
+
+#endif
 
 /* Groups [first, first + count) of four codes of a block: `dot` of each row gains the products. */
 static BS_INLINE void bs_panel_groups(const uint8_t *codes, int first, int count, const int rows,

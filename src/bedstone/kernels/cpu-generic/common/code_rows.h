@@ -4,6 +4,7 @@
 
 #include <code_tiles.h>
 
+#define bs_by_tiles(rows) 0
 #define bs_rows_lay bs_span_lay
 #define bs_code_rows bs_vector_rows
 

@@ -4,7 +4,7 @@
 
 #include <code_panel.h>
 
-#if BS_PACKS_ALONG && BS_BLOCKS == 1
+#if BS_PACKS_ALONG && BS_BLOCKS == 1 && !BS_PANELS
 
 /* A tile that packs as it goes. Shuffles and products are the work of different units of a core, which sees only
    so far ahead: so steps of both come in turn, and a unit's sixteen bytes of every row are dealt while those
@@ -130,7 +130,7 @@ static BS_INLINE void bs_vector_tile(const bs_pass *p, const bs_activations *a, 
 }
 
 /* A pass over rows [from, from + rows) of the activations, by vectors; its first tile packs the weights. */
-static void bs_vector_rows(const bs_pass *p, const bs_activations *a, size_t from, int rows, bs_sums *sums,
+BS_STATIC void bs_vector_rows(const bs_pass *p, const bs_activations *a, size_t from, int rows, bs_sums *sums,
                            int column)
 {
     const int half = BS_CODE_ROWS / 2;

@@ -84,9 +84,21 @@
 #define BS_BLOCKS 8
 #endif
 
-#define BS_JOIN3(a, b, c) a##b##c
-#define BS_JOIN(a, b, c) BS_JOIN3(a, b, c)
-#define BS_ENTRY(family, forms) BS_JOIN(family, BS_SUFFIX, forms)
+/* Whether the rows of a matrix are stored in panels of sixteen: see code_stored.h. */
+#ifndef BS_PANELS
+#define BS_PANELS 0
+#endif
+#define BS_STORED_ROWS 16
+
+#if BS_PANELS
+#define BS_STORED panels_
+#else
+#define BS_STORED
+#endif
+
+#define BS_JOIN4(a, b, c, d) a##b##c##d
+#define BS_JOIN(a, b, c, d) BS_JOIN4(a, b, c, d)
+#define BS_ENTRY(family, forms) BS_JOIN(BS_STORED, family, BS_SUFFIX, forms)
 
 static BS_INLINE size_t bs_row_bytes(int k)
 {

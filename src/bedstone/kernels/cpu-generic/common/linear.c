@@ -248,8 +248,10 @@ static BS_INLINE void glu_entry(const bs_arg *args, const bs_dim3 *block, void *
     GLU(form, _q, x W W YQ, reads, 0, 1)      \
     GLU(form, _fq, x W W Y YQ, reads, 1, 1)
 
+#if !BS_PANELS
 LINEAR_FORMS(_, X, BS_AS_FLOATS)
 GLU_FORMS(_, X, BS_AS_FLOATS)
+#endif
 #if !BS_DENSE
 LINEAR_FORMS(_q_, XQ, BS_AS_CODES)
 GLU_FORMS(_q_, XQ, BS_AS_CODES)

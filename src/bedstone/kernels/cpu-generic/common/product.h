@@ -12,6 +12,7 @@
 #include <pair_product.h>
 #if !BS_DENSE
 #include <code_rows.h>
+#include <code_stored_tiles.h>
 #endif
 
 /* How many bytes ahead of a weight row the second-level cache is filled: whole eights of rows, as rows go
@@ -22,17 +23,24 @@ static BS_INLINE size_t bs_ahead(size_t row_bytes)
     return 8 * row_bytes * ((least + 8 * row_bytes - 1) / (8 * row_bytes));
 }
 
+/* How many rows of a list follow each other from its first on. */
+static BS_INLINE size_t bs_run(const bs_weight_rows *w, size_t pitch)
+{
+    size_t run = 0;
+    while (run < (size_t)w->count && w->row[run] == w->row[0] + run * pitch) run++;
+    return run;
+}
+
 /* Sends for the first rows of a list whose rows were not sent for ahead, run by run. Scratch holds anything
    where another kernel used it: then they are sent for once more, which costs little. */
 static void bs_send_for(const bs_weight_rows *w, int k, bs_scratch *scratch)
 {
-    size_t pitch = bs_row_bytes(k), run = 0;
+    size_t pitch = bs_row_bytes(k);
     if (scratch->coming != w->row[0])
         for (int c = 0; c < w->count; c++)
             if (c == 0 || w->row[c] != w->row[c - 1] + pitch)
                 for (size_t at = 0; at < bs_ahead(pitch); at += 64) __builtin_prefetch(w->row[c] + at, 0, 2);
-    while (run < (size_t)w->count && w->row[run] == w->row[0] + run * pitch) run++;
-    scratch->coming = w->row[0] + run * pitch;
+    scratch->coming = w->row[0] + bs_run(w, pitch) * pitch;
 }
 
 static void bs_float_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
@@ -82,7 +90,7 @@ static void bs_float_many(const bs_activations *a, const bs_weight_rows *w, size
 
 #if !BS_DENSE
 
-static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
+BS_STATIC void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                          bs_sums *sums)
 {
     size_t ahead = bs_ahead(bs_row_bytes(a->k));
@@ -93,19 +101,54 @@ static void bs_codes_few(const bs_activations *a, const bs_weight_rows *w, size_
         }
 }
 
-/* The weights that come after those of a pass over weight rows [c, c + VO), in `steps` steps: further rows,
-   or the list's next blocks; behind its last ones a list that begins where it ends. */
+/* What is read after a pass over weight rows [c, c + wide): from which row of the list, blocks [first, first + count);
+   behind the list's last ones `before`, the bytes to a list that begins where its first rows end. */
+typedef struct {
+    int row, first, count;
+    size_t before;
+} bs_next;
+
+static BS_INLINE bs_next bs_next_of(const bs_weight_rows *w, int k, int c, int wide, const bs_pass *p)
+{
+    bs_next next = {.row = c + wide, .first = p->first, .count = p->count};
+    if (next.row < w->count) return next;
+    next.row = 0;
+    next.first += p->count;
+    if (next.first == k / 32) {
+        next.first = 0;
+        next.before = bs_run(w, bs_row_bytes(k)) * bs_row_bytes(k);
+    }
+    next.count = bs_min(BS_SPAN, k / 32 - next.first);
+    return next;
+}
+
+#if BS_PANELS
+
+/* The panels that come after a pass over some, in `steps` steps. `panels` is where they begin. */
+static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, int wide, const bs_pass *p, int steps,
+                                    const uint8_t *panels[2])
+{
+    bs_next next = bs_next_of(w, k, c, wide, p);
+    int first = next.row - next.row % BS_STORED_ROWS, more = first + BS_STORED_ROWS < w->count;
+    panels[0] = w->row[first];
+    panels[1] = w->row[more ? first + BS_STORED_ROWS : first];
+    bs_sender s = {.w = panels, .rows = wide > BS_STORED_ROWS && more ? 2 : 1};
+    s.skip = next.before + BS_STORED_ROWS * bs_row_bytes(32 * next.first);
+    s.bytes = BS_STORED_ROWS * bs_row_bytes(32 * next.count);
+    s.each = bs_ceil_div(s.rows * bs_ceil_div((int)s.bytes, 64), steps);
+    return s;
+}
+
+#else
+
+/* The weights that come after those of a pass over weight rows [c, c + VO), in `steps` steps. */
 static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, const bs_pass *p, int steps)
 {
-    int last = c + VO >= w->count, end = p->first + p->count, blocks = p->count;
+    bs_next next = bs_next_of(w, k, c, VO, p);
     size_t pitch = bs_row_bytes(k);
-    bs_sender s = {.w = w->row + (last ? 0 : c + VO), .rows = VO, .skip = bs_row_bytes(32 * p->first)};
-    if (last) {
-        int more = end < k / 32;
-        s.skip = more ? bs_row_bytes(32 * end) : (size_t)w->count * pitch;
-        blocks = bs_min(BS_SPAN, k / 32 - (more ? end : 0));
-    }
-    s.bytes = bs_row_bytes(32 * blocks);
+    bs_sender s = {.w = w->row + next.row, .rows = VO};
+    s.skip = next.before + bs_row_bytes(32 * next.first);
+    s.bytes = bs_row_bytes(32 * next.count);
     if (s.bytes == pitch && s.w[VO - 1] == s.w[0] + (VO - 1) * pitch) {
         s.rows = 1;
         s.bytes = VO * pitch;
@@ -113,6 +156,8 @@ static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, const
     s.each = bs_ceil_div(s.rows * bs_ceil_div((int)s.bytes, 64), steps);
     return s;
 }
+
+#endif
 
 static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                           bs_scratch *scratch)
@@ -125,9 +170,26 @@ static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size
         pass.sender = &sender;
         pass.panel = bs_panel_at(span + 1, pass.count);
         bs_rows_lay(a, pass.first, pass.count, from, rows, span);
+#if BS_DIRECT
+        for (int c = 0; c < w->count && !bs_by_tiles(rows); c += 2 * VO) {
+            const uint8_t *panels[2];
+            sender = bs_after(w, a->k, c, 2 * VO, &pass, pass.count * bs_ceil_div(rows, BS_STORED_TILE), panels);
+            /* past the last panel it is taken once more: its sums are nobody's */
+            for (int i = 0; i < 2; i++) pass.stored[i] = w->row[bs_min(c + i * VO, w->count - VO)];
+            bs_stored_rows(&pass, a, from, rows, scratch->sums, c);
+        }
+        if (!bs_by_tiles(rows)) continue;
+#endif
         for (int c = 0; c < w->count; c += VO) {
+#if BS_PANELS
+            const uint8_t *panels[2];
+            sender = bs_after(w, a->k, c, VO, &pass, pass.count * (1 + tiles), panels);
+            pass.lane = c % BS_STORED_ROWS;
+            pass.stored[0] = w->row[c - pass.lane];
+#else
             sender = bs_after(w, a->k, c, &pass, pass.count * (1 + tiles));
             pass.w = w->row + c;
+#endif
             bs_code_rows(&pass, a, from, rows, scratch->sums, c);
         }
     }
@@ -141,7 +203,7 @@ _Static_assert(sizeof(bs_span) + BS_SPAN * BS_PANEL_ROW <= sizeof(((bs_scratch *
 static void bs_product(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                        bs_scratch *scratch)
 {
-    int few = rows <= (a->x ? BS_FEW_ROWS : BS_FEW_CODE_ROWS);
+    int few = !BS_PANELS && rows <= (a->x ? BS_FEW_ROWS : BS_FEW_CODE_ROWS);
     if (few) bs_send_for(w, a->k, scratch);
 #if BS_ROUNDED
     if (a->rounded) {

@@ -273,6 +273,15 @@ static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, v
         for (int i = 0; i < VO; i++) out[VO * k + 2 * (i % 4) + i / 4] = rows[i][offset + (size_t)k];
 }
 
+/* Words of VO rows side by side, as vo_dot4 takes them. */
+static BS_INLINE vow vo_words(const uint8_t *p)
+{
+    vow words;
+    for (int c = 0; c < 4; c++)
+        for (int i = 0; i < VO; i++) words[VO * c + 2 * (i % 4) + i / 4] = p[4 * i + c];
+    return words;
+}
+
 static BS_INLINE v8i v8_from_u8(const uint8_t *p)
 {
     return (v8i){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};

@@ -130,6 +130,9 @@ static BS_INLINE void vf_transpose(const float *const rows[VL], int at, float *o
     v8_transpose(values, out, stride);
 }
 
+/* Words of VO rows side by side, as vo_dot4 takes them. */
+static BS_INLINE vow vo_words(const uint8_t *p) { return vb_load(p); }
+
 /* Lane L of register i comes from row i + 4 L: words side by side are rows in their order. */
 static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, vow fours[4])
 {

@@ -212,6 +212,9 @@ static BS_INLINE void vo_sixteen(const uint8_t *const rows[VO], size_t offset, v
     vo_deal_pairs(fours);
 }
 
+/* Words of VO rows side by side, as vo_dot4 takes them. */
+static BS_INLINE vow vo_words(const uint8_t *p) { return (vow)_mm512_loadu_si512(p); }
+
 static BS_INLINE voi vo_dot4(voi acc, vow w, int32_t x)
 {
     return (voi)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)w, _mm512_set1_epi32(x));
