@@ -14,14 +14,14 @@ from bedstone.serve.engine.kept import Entries, Kept, Lines, table_entries, tabl
 from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.engine.settings import Settings
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
 from bedstone.verify.protocol import Chain, Role, Shape
 
 Found = Mapping[str, NDArray[np.generic]]
 
 
-@dataclass(frozen=True, slots=True)
-class Flight:
+class Flight(Frozen):
     """A call under way: `count` tokens of each of `sequences`, the rows of `edition`.
 
     `last` says that the token after them is wanted.
@@ -37,7 +37,8 @@ class Flight:
 
     def failed(self, found: Found) -> bool:
         """Whether the call says that its logits were not finite."""
-        return self.program.error is not None and bool(found[self.program.error].any())
+        error = self.program.error
+        return error is not None and any(found[error].reshape(-1).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,10 @@ class Calls:
         self._kept: list[Kept] = [entry for _, entry in self._pages]
         self._kept += [*self._lines, *self.settings.kept]
         self._reads = cache(session.reads)
+        self._named = cache(_collected)
+        self._counts = cache(lambda rows, groups: self._protocol.call_vars(rows, groups, longest=1))
+        self._context = self._protocol.context.name if self._protocol.context else None
+        self._grown = False
         self._pad = (0, 0)
 
     def pad_with(self, page: int) -> None:
@@ -134,6 +139,7 @@ class Calls:
         for table, entries in self._pages:
             first = had * (self._unit // table.tokens)
             entries.put(row, first, table_entries(table, pages[had:], self._unit))
+        self._grown = True
 
     def unseat(self, row: int, last: int) -> None:
         """A row is free; the last takes its place."""
@@ -170,9 +176,9 @@ class Calls:
         width = self._abilities.width(shape, count)
         for kept in self._kept:
             kept.flush(width)
+        self._grown = False
         self._write(shape, self._fed(count, width))
-        longest = rows.longest()
-        return self._start(shape, tuple(rows.sequences), 1, width, longest, last=True)
+        return self._start(shape, rows.all, 1, width, rows.longest(), last=True)
 
     def follow(self, shape: Shape | Chain | None) -> Chain | None:
         """The chain that goes on from a step of all rows."""
@@ -184,14 +190,14 @@ class Calls:
     def chain(self, chain: Chain, already: int) -> Flight:
         """Start a step that takes its inputs from the one before, `already` steps after the rows'.
 
-        Tables alone are written.
+        Pages that rows have got meanwhile are all that can have changed.
         """
         rows, count = self._rows, len(self._rows)
-        for kept in self._kept:
-            kept.flush(count)
-        width = count
-        longest = rows.longest() + already
-        return self._start(chain, tuple(rows.sequences), 1, width, longest, last=True)
+        if self._grown:
+            self._grown = False
+            for _, entries in self._pages:
+                entries.flush(count)
+        return self._start(chain, rows.all, 1, count, rows.longest() + already, last=True)
 
     # --- how ---
 
@@ -244,15 +250,16 @@ class Calls:
         *,
         last: bool,
     ) -> Flight:
-        names = [program.emits.buffer] if program.emits else []
-        names += [program.error] if program.error else []
+        names = self._named(program)
         if last and isinstance(program, Shape) and any(s.slow for s in sequences):
             names += self.settings.reports(sequences)
-        given = self._protocol.call_vars(count * width, width, longest=longest)
+        given = self._counts(count * width, width)
+        if self._context is not None:
+            given = {**given, self._context: longest}
         began = self._cpu()
         run = self._session.start(program.program, 1, names, **given)
         self.device_seconds += self._cpu() - began
-        return Flight(run, program, tuple(names), sequences, count, self._rows.edition, last)
+        return Flight(run, program, names, sequences, count, self._rows.edition, last)
 
     def land(self, flight: Flight) -> Found:
         """What each output of a call held; waits for it.
@@ -263,6 +270,12 @@ class Calls:
         arrays = flight.run.wait()
         self.device_seconds += self._cpu() - began
         return {name: array[0] for name, array in zip(flight.collect, arrays, strict=True)}
+
+
+def _collected(program: Shape | Chain) -> tuple[str, ...]:
+    """The outputs that a call tells what it made by, and whether that failed."""
+    emits, error = program.emits, program.error
+    return (*([emits.buffer] if emits else ()), *([error] if error else ()))
 
 
 def _values(role: Role, fed: Fed) -> NDArray[np.int32] | None:

@@ -8,8 +8,12 @@ each other on the device, several at once.
 import math
 from collections import deque
 from collections.abc import Callable
+from collections.abc import Sequence as Items
 from dataclasses import replace
 from time import monotonic, thread_time
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bedstone.runtime.edits import Edits, edits_anything
 from bedstone.runtime.executor import Executor
@@ -110,6 +114,7 @@ class Core:
 
     def fail(self, message: str) -> None:
         """End all that is open: nothing can go on."""
+        self._rows.settle()
         for sequence in list(self._ledger.open.values()):
             self._ledger.end(sequence, "error", message)
 
@@ -118,7 +123,7 @@ class Core:
         for name in list(self._ledger.open):
             self.cancel(name)
 
-    def take_events(self) -> tuple[list[Event], list[str]]:
+    def take_events(self) -> tuple[Items[Event], list[str]]:
         """What there is to tell since the last time, and which requests that ends."""
         return self._ledger.take()
 
@@ -195,8 +200,7 @@ class Core:
         left = rows.steps_left()
         while len(self._flights) < min(self._ahead, left):
             already = len(self._flights)
-            short = rows.short(already + 2)
-            if not all(self._running.extend(sequence, already + 2) for sequence in short):
+            if not self._running.extend_all(already + 2):
                 break
             self._flights.append(self._calls.chain(chain, already))
         return bool(self._flights)
@@ -300,30 +304,28 @@ class Core:
             raise AssertionError("a step hands tokens back")
         rows, count = self._rows, len(flight.sequences)
         made = found[emits.buffer].reshape(-1, emits.width)[:count, 0]
-        tokens = made.tolist()
         same = flight.edition == rows.edition
+        if same and self._all_go_on(made):
+            return
         if same:
             rows.advance(made)
-            if self._all_go_on(tokens):
-                return
-        for row, (sequence, token) in enumerate(zip(flight.sequences, tokens, strict=True)):
+        for row, (sequence, token) in enumerate(zip(flight.sequences, made.tolist(), strict=True)):
             if sequence.over:
                 continue
             if not same:
                 rows.advance_one(sequence.row, token)
             self._made(sequence, token, found, row)
 
-    def _all_go_on(self, tokens: list[int]) -> bool:
+    def _all_go_on(self, made: NDArray[np.generic]) -> bool:
         """Take a token for each row, where none stops its sequence or wants more said of it.
 
         That is what nearly all steps are, and there are as many rows in each.
         """
-        plain = self._rows.plain()
-        if plain is None or not plain.stops.isdisjoint(tokens):
+        plain, tokens = self._rows.plain(), made.tolist()
+        if plain is None or (plain.stops and not plain.stops.isdisjoint(tokens)):
             return False
-        for append, token in zip(plain.appends, tokens, strict=True):
-            append(token)
-        self._ledger.tell(list(map(Token, plain.names, tokens)))
+        self._rows.set_aside(made)
+        self._ledger.tell_each(plain.names, tokens)
         for sequence in self._rows.complete():
             self._end(sequence, "length")
         return True
@@ -335,7 +337,7 @@ class Core:
             return
         sequence.tokens.append(token)
         logprob, top = self._calls.settings.told(found, row, sequence)
-        self._ledger.tell([Token(sequence.id, token, logprob, top)])
+        self._ledger.tell(Token(sequence.id, token, logprob, top))
         self._calls.settings.after(sequence, token)
         self._restrict(sequence, token)
         if not sequence.over and len(sequence.tokens) == sequence.end:
@@ -361,6 +363,7 @@ class Core:
         self._chain = None
         while self._flights:
             self._calls.land(self._flights.popleft())
+        self._rows.settle()
         for sequence in [s for s in flight.sequences if not s.over]:
             come_on = len(sequence.tokens) > sequence.struck
             sequence.strikes = 1 if come_on else sequence.strikes + 1

@@ -77,6 +77,12 @@ class Holdings:
         return self._pool.pages.total - self._pool.pages.held
 
     @property
+    def idle_pages(self) -> int:
+        """How many pages hold nothing at all."""
+        tally = self._pool.pages
+        return tally.total - tally.held - tally.kept
+
+    @property
     def free_slots(self) -> int | None:
         """How many slots no sequence holds; None where they need none."""
         tally = self._pool.slots

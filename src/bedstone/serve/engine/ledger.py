@@ -1,19 +1,61 @@
 """What is told of each request: tokens as they come, and its end exactly once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import overload
 
-from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.engine.sequence import Sequence as Running
 from bedstone.serve.requests import Event, Finished, Reason, Token
 
 _REASONS: tuple[Reason, ...] = ("stop", "length", "cancelled", "deadline", "error")
+
+
+class Told(Sequence[Event]):
+    """Events in order, those of a step that all rows went on from made when they are asked for.
+
+    So whoever takes them does that, and no step waits for it.
+    """
+
+    __slots__ = ("_count", "_parts")
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Event] | tuple[Sequence[str], Sequence[int]]] = []
+        self._count = 0
+
+    def add(self, event: Event) -> None:
+        """One more."""
+        self._parts.append((event,))
+        self._count += 1
+
+    def add_each(self, names: Sequence[str], tokens: Sequence[int]) -> None:
+        """A token of each of some requests, by their names."""
+        self._parts.append((names, tokens))
+        self._count += len(tokens)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Event]:
+        return chain.from_iterable(
+            part if len(part) == 1 else map(Token, *part) for part in self._parts
+        )
+
+    @overload
+    def __getitem__(self, at: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Event]: ...
+
+    def __getitem__(self, at: int | slice) -> Event | Sequence[Event]:
+        return list(self)[at]
 
 
 class Ledger:
     """The requests that are open, what is to be told, and counts of what was."""
 
     def __init__(self) -> None:
-        self.open: dict[str, Sequence] = {}
-        self._events: list[Event] = []
+        self.open: dict[str, Running] = {}
+        self._told = Told()
         self._ended: list[str] = []
         self.made_tokens = 0
         self.prompt_tokens = 0
@@ -25,16 +67,21 @@ class Ledger:
         """How many ended, by why."""
         return dict(self._finished)
 
-    def begin(self, sequence: Sequence) -> None:
+    def begin(self, sequence: Running) -> None:
         """A request is open."""
         self.open[sequence.id] = sequence
 
-    def tell(self, tokens: list[Token]) -> None:
-        """Tokens of open requests."""
-        self._events.extend(tokens)
+    def tell(self, token: Token) -> None:
+        """A token of an open request."""
+        self._told.add(token)
+        self.made_tokens += 1
+
+    def tell_each(self, names: Sequence[str], tokens: Sequence[int]) -> None:
+        """A token of each of some open requests."""
+        self._told.add_each(names, tokens)
         self.made_tokens += len(tokens)
 
-    def end(self, sequence: Sequence, reason: Reason, message: str = "") -> None:
+    def end(self, sequence: Running, reason: Reason, message: str = "") -> None:
         """A request is over; one that was over already is left alone."""
         if self.open.pop(sequence.id, None) is None:
             return
@@ -44,12 +91,12 @@ class Ledger:
         cached = max(0, sequence.cached)
         self.prompt_tokens += sequence.prompt
         self.cached_tokens += cached
-        self._events.append(
+        self._told.add(
             Finished(sequence.id, reason, sequence.prompt, cached, sequence.made, message)
         )
 
-    def take(self) -> tuple[list[Event], list[str]]:
+    def take(self) -> tuple[Sequence[Event], list[str]]:
         """What is to be told, which is told then, and the requests that it ends."""
-        events, self._events = self._events, []
+        told, self._told = self._told, Told()
         ended, self._ended = self._ended, []
-        return events, ended
+        return told, ended

@@ -3,7 +3,6 @@
 Rows are always the first of the arrays; where one leaves, the last takes its place.
 """
 
-from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
@@ -13,17 +12,14 @@ from numpy.typing import NDArray
 from bedstone.serve.engine.sequence import Sequence
 
 _UNBOUNDED = np.iinfo(np.int64).max
+_MOST_ASIDE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """What a token of each row needs, in their order: names and where tokens go.
+    """What a token of each row needs: their names in order, and the tokens that end any of them."""
 
-    `stops` are the tokens that end any of them.
-    """
-
-    names: list[str]
-    appends: list[Callable[[int], None]]
+    names: tuple[str, ...]
     stops: frozenset[int]
 
 
@@ -44,20 +40,23 @@ class Rows:
 
     `pages` are in the order a sequence fills them; `ends` is how many tokens there are once the
     last has been made. `edition` counts the changes of who is there.
+
+    Kernels leave nothing of ours in the host's caches, so a step that all rows just go on from
+    touches none of them: its tokens are set aside until somebody asks for what they change.
     """
 
     def __init__(self, most: int, pages: int) -> None:
         self.sequences: list[Sequence] = []
         self.edition = 0
-        self.tokens = np.zeros(most, np.int32)
-        self.positions = np.zeros(most, np.int32)
+        self._tokens = np.zeros(most, np.int32)
+        self._positions = np.zeros(most, np.int32)
         self.room = np.zeros(most, np.int64)
         self.ends = np.zeros(most, np.int64)
         self.needs_host = np.zeros(most, bool)
         self.pages = np.zeros((most, max(1, pages)), np.int32)
         self._arrays = (
-            self.tokens,
-            self.positions,
+            self._tokens,
+            self._positions,
             self.room,
             self.ends,
             self.needs_host,
@@ -68,12 +67,46 @@ class Rows:
         self._plain_of = -1
         self._bounds: Bounds | None = None
         self._spare: int | None = None
+        self._aside: list[NDArray[np.generic]] = []
+        self._all: tuple[Sequence, ...] = ()
+        self._all_of = -1
 
     def __len__(self) -> int:
         return len(self.sequences)
 
+    @property
+    def tokens(self) -> NDArray[np.int32]:
+        """What goes in next of each row."""
+        self.settle()
+        return self._tokens
+
+    @property
+    def positions(self) -> NDArray[np.int32]:
+        """Where it goes."""
+        self.settle()
+        return self._positions
+
+    @property
+    def all(self) -> tuple[Sequence, ...]:
+        """The sequences in order, the same object while nobody comes or goes."""
+        if self._all_of != self.edition:
+            self._all, self._all_of = tuple(self.sequences), self.edition
+        return self._all
+
+    def settle(self) -> None:
+        """Take in what was set aside: sequences have their tokens, rows what goes in next."""
+        if not self._aside:
+            return
+        made, self._aside = np.stack(self._aside, axis=1), []
+        count, steps = made.shape
+        self._tokens[:count] = made[:, -1]
+        self._positions[:count] += steps
+        for sequence, tokens in zip(self.sequences, made.tolist(), strict=True):
+            sequence.tokens.extend(tokens)
+
     def add(self, sequence: Sequence, *, needs_host: bool) -> int:
         """Give a sequence, of which only the last token is not fed, the next row."""
+        self.settle()
         row = len(self.sequences)
         self.sequences.append(sequence)
         sequence.row = row
@@ -86,6 +119,7 @@ class Rows:
 
     def remove(self, sequence: Sequence) -> tuple[int, int]:
         """Take a sequence out; the row that is free, and the one whose holder takes it."""
+        self.settle()
         row, last = sequence.row, len(self.sequences) - 1
         sequence.row = -1
         sequence.fed = int(self.positions[row])
@@ -115,10 +149,20 @@ class Rows:
         self.pages[row, first : len(pages)] = pages[first:]
 
     def advance(self, made: NDArray[np.generic]) -> None:
-        """Each row has a token more: what goes in next."""
+        """Each row has a token more, which goes in next; its sequence is not told."""
         count = len(self.sequences)
         self.tokens[:count] = made
         self.positions[:count] += 1
+        self._count_on()
+
+    def set_aside(self, made: NDArray[np.generic]) -> None:
+        """Each row has a token more, and its sequence."""
+        self._aside.append(made)
+        if len(self._aside) == _MOST_ASIDE:
+            self.settle()
+        self._count_on()
+
+    def _count_on(self) -> None:
         if self._bounds is not None:
             self._bounds.left -= 1
             self._bounds.longest += 1
@@ -141,8 +185,7 @@ class Rows:
                 None
                 if slow
                 else Plain(
-                    [each.id for each in rows],
-                    [each.tokens.append for each in rows],
+                    tuple(each.id for each in rows),
                     frozenset[int]().union(*(each.stops for each in rows)),
                 )
             )
@@ -170,10 +213,11 @@ class Rows:
 
     def short(self, ahead: int) -> list[Sequence]:
         """Those without a place for their next `ahead` tokens, as far as they have as many."""
+        if self._spare is not None and ahead <= self._spare:
+            return []
         count = len(self.sequences)
         at, needed, room = self.positions[:count], self.ends[:count] - 1, self.room[:count]
-        if self._spare is None:
-            self._spare = int((room - at).min(where=room < needed, initial=_UNBOUNDED))
+        self._spare = int((room - at).min(where=room < needed, initial=_UNBOUNDED))
         if ahead <= self._spare:
             return []
         short = np.flatnonzero(room < np.minimum(at + ahead, needed))

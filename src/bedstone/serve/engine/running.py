@@ -6,6 +6,9 @@ from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.sequence import Sequence
 
+_SOON = 8
+"""Steps in which a page is wanted soon."""
+
 
 class Running:
     """`prompts` in the order they began, and `rows`, of which all but the last token are in."""
@@ -40,6 +43,22 @@ class Running:
         if not self._holdings.extend(lease, min(at + ahead, sequence.most)):
             return False
         self._calls.grow(sequence, had)
+        return True
+
+    def extend_all(self, ahead: int) -> bool:
+        """Have room for the next `ahead` tokens of every row; False: there are no pages for them.
+
+        Whoever wants another page soon gets one too, where nobody holds it: looking for those costs
+        more than a page.
+        """
+        if not (short := self.rows.short(ahead)):
+            return True
+        if not all(self.extend(sequence, ahead) for sequence in short):
+            return False
+        for sequence in self.rows.short(ahead + _SOON):
+            if self._holdings.idle_pages < len(self):
+                break
+            self.extend(sequence, ahead + _SOON)
         return True
 
     def keep(self, sequence: Sequence) -> None:

@@ -68,10 +68,10 @@ class Settings:
         if sequence.allowed is not None and self.knobs is not None and sequence.row >= 0:
             self.knobs.allowed.set(sequence.row, _bits(sequence.allowed))
 
-    def reports(self, sequences: Iterable[Sequence]) -> list[str]:
+    def reports(self, sequences: Iterable[Sequence]) -> tuple[str, ...]:
         """The outputs that say how likely tokens were, where one of the sequences asks."""
         asked = any(s.request.sampling.logprobs is not None for s in sequences)
-        return list(self.knobs.outputs) if self.knobs is not None and asked else []
+        return self.knobs.outputs if self.knobs is not None and asked else ()
 
     def told(
         self, found: Mapping[str, NDArray[Any]], row: int, sequence: Sequence
