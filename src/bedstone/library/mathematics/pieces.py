@@ -290,8 +290,9 @@ _TEXTS = (
     def in_panels(rows, block):
         head = 4 if block == 20 else 2
         blocks = rows.reshape(-1, 16, rows.shape[-1] // block, block)
-        codes = (blocks[..., head:] + (128 if block == 34 else 0)) % 256
-        parts = codes.unflatten(-1, (-1, 4)), blocks[..., :head].unflatten(-1, (-1, 2))
+        codes = (blocks[..., head:].int() + (128 if block == 34 else 0)) % 256
+        codes, heads = codes.to(rows.dtype), blocks[..., :head]
+        parts = codes.unflatten(-1, (-1, 4)), heads.unflatten(-1, (-1, 2))
         laid = [part.permute(0, 2, 3, 1, 4).flatten(2) for part in parts]
         return torch.cat(laid, -1).reshape(rows.shape)
     """,
@@ -299,9 +300,9 @@ _TEXTS = (
     def of_panels(rows, block):
         head = 4 if block == 20 else 2
         blocks = rows.reshape(-1, rows.shape[-1] // block, 16 * block)
-        codes = (blocks[..., :-16 * head] + (128 if block == 34 else 0)) % 256
+        codes = (blocks[..., :-16 * head].int() + (128 if block == 34 else 0)) % 256
         heads = blocks[..., -16 * head:].unflatten(-1, (-1, 16, 2))
-        parts = heads, codes.unflatten(-1, (-1, 16, 4))
+        parts = heads, codes.to(rows.dtype).unflatten(-1, (-1, 16, 4))
         plain = [part.permute(0, 3, 1, 2, 4).flatten(3) for part in parts]
         return torch.cat(plain, -1).reshape(rows.shape)
     """,

@@ -20,6 +20,7 @@ from bedstone.lane.plan import RULES
 from bedstone.lane.schedule import Numerics
 from bedstone.library.kernel import ONE_THREAD, CacheType, Kernel, KernelSet, Suits
 from bedstone.library.mathematics import family_of, reaches
+from bedstone.library.product import suits_panels
 from bedstone.spec.dtype import FORMATS, Format, FormatName
 
 SEQUENCES = 3
@@ -96,7 +97,16 @@ def planned_calls(shape: Shape, options: Options, lane: Lane) -> Iterator[Called
         schedule = plan_step(shape, form, options, lane).schedule
         for held in (replace(kernels, joins={}), kernels) if kernels.joins else (kernels,):
             for kernel, numbers in launches(schedule, held, CONTEXT):
-                yield replace(called(kernel, numbers), entry=names.get(id(kernel), kernel.entry))
+                call = replace(called(kernel, numbers), entry=names.get(id(kernel), kernel.entry))
+                yield call
+                yield from _laid(call, kernels)
+
+
+def _laid(call: Called, kernels: KernelSet) -> Iterator[Called]:
+    """The call by matrices that were laid for it, where a step of several sequences makes that."""
+    laid = kernels.laid.get(call.entry)
+    if laid is not None and suits_panels(_whole_numbers(call.sizes())):
+        yield replace(call, entry=laid)
 
 
 def called(kernel: Kernel, numbers: Mapping[str, int | float]) -> Called:
