@@ -57,7 +57,7 @@ def test_a_broken_step_says_which(session):
         list(Generator(session).generate([12, 12], 9))
 
 
-def test_recorded_and_enqueued_steps_write_the_same_bytes(session):
+def test_e09_recorded_and_enqueued_steps_write_the_same_bytes(session):
     """One program recorded, the same calls enqueued one by one."""
     session.write("pages", np.arange(10, dtype=np.int32)[None])
     found = []
@@ -71,6 +71,37 @@ def test_recorded_and_enqueued_steps_write_the_same_bytes(session):
             outputs.append(session.read("next").tobytes() + session.region("kv").tobytes())
         found.append(outputs)
     assert found[0] == found[1]
+
+
+def feed(session, tokens, first):
+    """Tokens at positions from `first` on, a row each."""
+    places = range(first, first + len(tokens))
+    for name, values in (("token", tokens), ("position", places), ("slot", places)):
+        session.write(name, np.array(values, np.int32))
+
+
+def test_e01_what_a_shorter_call_leaves_out_is_not_read(session):
+    session.write("pages", np.arange(10, dtype=np.int32)[None])
+    feed(session, [VOCAB - 1] * 8, CONTEXT - 8)
+    feed(session, PROMPT[:2], 0)
+    session.run("prefill", tokens=2)
+    assert int(session.read("next").flat[0]) == sum(PROMPT[:2]) % VOCAB
+    assert not session.region("kv").view(np.int64)[2:].any()
+
+
+def test_e05_a_prompt_between_two_steps_changes_neither(session):
+    """What a step copies from the host is read before it, never again when it is replayed."""
+    session.write("pages", np.arange(10, dtype=np.int32)[None])
+    feed(session, PROMPT[:4], 0)
+    session.run("prefill", tokens=4)
+    found = []
+    for _ in range(3):
+        feed(session, [9], 4)
+        session.run("decode")
+        found.append((session.read("next").tobytes(), session.region("kv")[: 8 * 5].tobytes()))
+        feed(session, PROMPT[4:], 20)
+        session.run("prefill", tokens=len(PROMPT) - 4)
+    assert found == found[:1] * 3
 
 
 def test_inputs_rewritten_while_steps_run_take_effect(session):

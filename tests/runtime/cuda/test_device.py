@@ -139,7 +139,7 @@ def test_inputs_read_back_as_written(session):
     assert session.region("token").view(np.int32).tolist() == [90, 91, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_rewritten_capture_launches_what_the_vars_say(session, driver):
+def test_e06_a_rewritten_capture_launches_what_the_vars_say(session, driver):
     for rows in (8, 3, 8, 1):
         session.write("slot", np.arange(8, dtype=np.int32))
         session.run("prefill", tokens=rows)
@@ -219,7 +219,7 @@ def test_a_fault_names_the_program(session, driver):
     driver.refuse.clear()
 
 
-def test_a_refused_launch_ends_its_recording(session, driver):
+def test_e08_a_refused_launch_ends_its_recording_and_is_named(session, driver):
     driver.refuse["launch"] = 9
     with pytest.raises(DeviceError, match=r"launch #0 \(`store`\) was refused with CUDA error 9"):
         session.run("decode")

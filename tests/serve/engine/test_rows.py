@@ -1,5 +1,6 @@
 """What is said of the rows follows them, however they come, grow, go on and leave."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ MOST, PAGES, UNIT = 4, 16, 4
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "remove", "grow", "unbound", "advance", "one"]),
+        st.sampled_from(["add", "remove", "grow", "unbound", "advance", "aside", "one"]),
         st.integers(0, MOST - 1),
         st.integers(1, 9),
         st.integers(1, 20),
@@ -50,9 +51,26 @@ def test_bounds_are_those_of_the_rows(acts):
             bound[id(rows.sequences[row])] = False
         elif act == "advance":
             rows.advance(rows.tokens[: len(rows)] + 1)
+        elif act == "aside" and len(rows):
+            set_aside(rows, few, many)
         elif act == "one" and len(rows):
             rows.advance_one(row, many)
         compare(rows)
+
+
+def set_aside(rows: Rows, steps: int, token: int) -> None:
+    """Steps that all rows go on from, one after another."""
+    before = [list(each.tokens) for each in rows.sequences]
+    at = rows.positions[: len(rows)].tolist()
+    made = [np.arange(len(rows), dtype=np.int32) + token + step for step in range(steps)]
+    for each in made:
+        rows.set_aside(each)
+    assert rows.longest() == max(at) + steps + 1
+    rows.settle()
+    assert rows.tokens[: len(rows)].tolist() == made[-1].tolist()
+    assert rows.positions[: len(rows)].tolist() == [each + steps for each in at]
+    for row, (held, each) in enumerate(zip(before, rows.sequences, strict=True)):
+        assert each.tokens == [*held, *(int(step[row]) for step in made)]
 
 
 def compare(rows: Rows) -> None:
