@@ -237,7 +237,8 @@ def test_what_is_joined_moves_and_computes_what_it_did_apart(form: FormName) -> 
     counts = [summarize(step, 40) for step in steps]
     assert counts[1].launches - counts[0].launches == NORMED.layers
     assert counts[0].census["attention_turned"] == NORMED.layers
-    for count in counts:
+    for count, step in zip(counts, steps, strict=True):
+        assert len(launch_costs(step, 40)) == count.launches
         assert sum(count.census.values()) == sum(count.layers) + count.outside == count.launches
         assert set(count.layers) == {count.per_layer}
 

@@ -6,11 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from bedstone.build.lane import target_lane
 from bedstone.build.page.emit import emit_page
 from bedstone.build.page.facts import page_facts
 from bedstone.build.page.lives import lives
+from bedstone.build.request import Options
+from bedstone.build.survey import Choices, survey
+from bedstone.checkpoint.shapes import shape_checkpoint
 from bedstone.lane.touch import touches
-from planned import planned, surveyed
+from planned import MACHINE, planned, surveyed
 
 FACTS = re.compile(r'<script type="application/json" id="facts">(.*?)</script>', re.DOTALL)
 
@@ -61,6 +65,26 @@ def test_every_launch_is_drawn_with_its_operands():
         assert written == {touch.tensor for touch in touches(step.launch) if touch.write}
         assert drawn["ops"] == list(step.ops)
     assert {rule for step in facts["steps"] for rule in step["rules"]} == set(facts["fusions"])
+
+
+@pytest.mark.parametrize("form", ["decode", "batch"])
+def test_launches_that_one_kernel_does_are_drawn_as_one(form):
+    lane = target_lane("hopper", "quantized")
+    choices = Choices(Options(context=4096, sequences=3), (form,), lane)
+    survey_of = survey(shape_checkpoint("qwen3-0.6b", "bf16"), choices, MACHINE)
+    facts = page_facts(survey_of)["forms"][form]
+    planned_step = survey_of.steps[form]
+    assert len(facts["steps"]) == facts["launches"] == len(planned_step.schedule.steps) - 28
+    drawn = [step for step in facts["steps"] if step["entry"] == "attention_turned_n"]
+    assert len(drawn) == 28
+    for step in drawn:
+        assert (step["kind"], step["family"]) == ("attention_turned", "attention")
+        assert step["source"] == "attention_128.cu"
+        assert {"qk_norm_rope", "rope_set"} <= set(step["rules"])
+        assert len({name for name, what, *_ in step["moved"] if what == "cache"}) >= 3
+    for _, _, _, _, _, first, last, readers, writers in facts["lives"]:
+        touched = [*readers, *writers]
+        assert 0 <= first == min(touched) <= max(touched) <= last < facts["launches"]
 
 
 def test_a_page_asks_for_nothing_and_holds_its_facts():
