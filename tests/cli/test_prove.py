@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from typer.testing import CliRunner
 
 from bedstone.cli.app import app
@@ -36,3 +37,39 @@ def test_what_is_no_archive_is_refused(tmp_path):
         found = kept(tmp_path, **changes)
         assert found.exit_code == 2
         assert "is no archive" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["nowhere"], "`nowhere` cannot be read: No such file"),
+        (["text.json"], "`text.json`: not JSON: expecting value (line 1 column 1) [P1]"),
+        (["empty"], "`empty` is no package: `manifest.json` cannot be found in it"),
+        (["text.json", "--out", "empty"], "`empty` cannot be written: it is a directory"),
+        (["text.json", "--html", "no/x"], "`no/x` cannot be written: `no` is no directory"),
+    ],
+)
+def test_what_cannot_be_judged_is_told_in_one_line(options, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text.json").write_text("hello")
+    found = RUNNER.invoke(app, ["prove", "swap", options[0], *options])
+    assert found.exit_code == 2
+    (line,) = found.stderr.splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize("option", [("--seed", "-1"), ("--logit-kl", "nan"), ("--drift", "-1")])
+def test_numbers_that_mean_nothing_are_refused(option, tmp_path):
+    found = RUNNER.invoke(app, ["prove", "swap", str(tmp_path), str(tmp_path), *option])
+    assert found.exit_code == 2
+    assert f"'{option[0]}'" in found.stderr
+
+
+@pytest.mark.parametrize("command", [["kernel", "text.json", "op"], ["package", "text.json"]])
+def test_a_file_that_is_no_manifest_is_named(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.json").write_text("{}")
+    found = RUNNER.invoke(app, ["prove", *command])
+    assert found.exit_code == 2
+    assert found.stderr.startswith("bedstone: `text.json`: ")

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -58,3 +60,25 @@ def test_work_without_end_is_ended():
     assert run_apart(lambda _: time.sleep(60), 0.2) == Death(
         "no end within 0.2 s", "", stalled=True
     )
+
+
+ENDLESS = """
+import os, time
+from bedstone.prove.apart import run_apart
+
+def work(mark):
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+run_apart(work, 60.0)
+"""
+
+
+def test_a_child_ends_with_its_parent_however_that_ends():
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout.readline()
+        began = time.monotonic()
+        parent.kill()
+        # the child has this end of the pipe too
+        assert parent.stdout.read() == b""
+        assert time.monotonic() - began < 30

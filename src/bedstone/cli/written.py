@@ -7,6 +7,17 @@ from pathlib import Path
 from bedstone.errors import CallerError
 
 
+def require_writable(path: Path) -> None:
+    """Refuse what no result can be written to, before there is one.
+
+    Raises `CallerError`: it is a directory, or lies in none.
+    """
+    if path.is_dir():
+        raise CallerError(f"`{path}` cannot be written: it is a directory")
+    if not path.parent.is_dir():
+        raise CallerError(f"`{path}` cannot be written: `{path.parent}` is no directory")
+
+
 def write_file(path: Path, text: str) -> None:
     """Write beside the place, then rename; what a link or a device names is written through it.
 

@@ -4,6 +4,7 @@ What the parent holds is the child's too, at no cost; the result comes back thro
 work may start threads and open devices, so the parent must have closed its own.
 """
 
+import ctypes
 import faulthandler
 import os
 import pickle
@@ -25,6 +26,8 @@ from bedstone.errors import BedstoneError, DeviceError
 ResultT = TypeVar("ResultT")
 _LONGEST = 4096
 _CHUNK = 1 << 20
+_PARENT_DEATH_SIGNAL = 1
+"""`PR_SET_PDEATHSIG` of Linux."""
 
 
 class Mark:
@@ -67,12 +70,14 @@ def run_apart(
     ours, theirs = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
     with warnings.catch_warnings():
         # other threads may idle in a parent; none of them holds what the work needs
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
         os.close(ours)
+        _end_with(parent)
         _serve(work, mark, theirs, deaths)
     os.close(theirs)
     with open(ours, "rb", buffering=0) as pipe:
@@ -81,6 +86,13 @@ def run_apart(
         return Death(f"no end within {seconds:g} s", mark.get(), stalled=True)
     result: ResultT | Death = _result(data, status, mark)
     return result
+
+
+def _end_with(parent: int) -> None:
+    """Have the system end this process when its parent is gone, however that ends."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _serve(

@@ -39,6 +39,7 @@ from bedstone.runtime.session import Session
 from bedstone.runtime.verdict import judged, recalled
 from bedstone.runtime.weights import Checkpoint
 from bedstone.spec.codec import parse
+from bedstone.spec.fault import ParseError
 from bedstone.spec.file import read_bounded
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Manifest
@@ -174,12 +175,23 @@ def _read(directory: Path) -> tuple[Parts, bytes]:
     if not os.path.exists(manifest_path):
         raise CallerError(f"`{directory}` is no package: `{MANIFEST}` cannot be found in it")
     text = read_bounded(manifest_path)
-    manifest = parse(text)
+    manifest = parse_manifest(text, str(manifest_path))
     if not os.path.exists(lock_path):
         return Parts(manifest, directory / KERNELS, knobs=_knobs(directory / SAMPLING)), text
     lock = parse_lock(read_bounded(lock_path), str(lock_path))
     knobs = _knobs(directory / SAMPLING, lock)
     return Parts(manifest, directory / KERNELS, lock.checkpoint, lock.identity, knobs), text
+
+
+def parse_manifest(text: bytes, where: str) -> Manifest:
+    """The manifest that a file holds.
+
+    Raises `ManifestError`: it holds none; the message names it.
+    """
+    try:
+        return parse(text)
+    except ParseError as error:
+        raise ManifestError(f"`{where}`: {error}") from error
 
 
 def _knobs(path: Path, lock: Lock | None = None) -> Knobs | None:

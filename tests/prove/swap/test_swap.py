@@ -2,16 +2,18 @@
 
 import json
 import os
-import signal
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from bedstone.cli.app import app
-from bedstone.errors import DeviceError
+from bedstone.errors import KernelError
 from bedstone.prove.swap.report import lines
-from bedstone.prove.swap.swap import Proof, Settings, _alive, prove_swap
+from bedstone.prove.swap.swap import Proof, Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
 from bedstone.runtime.load import read_package
 from swaps import Edit, rebuilt
@@ -168,10 +170,22 @@ def test_memory_of_a_devices_own_is_judged_alike(package, swap_cache, tmp_path, 
     assert there.evidence == here.evidence
 
 
-def test_a_is_driven_apart():
-    assert _alive(lambda _: os.getpid(), 60.0) != os.getpid()
-    with pytest.raises(DeviceError, match="A ended: SIGSEGV"):
-        _alive(lambda _: os.kill(os.getpid(), signal.SIGSEGV), 60.0)
+def test_a_that_crashes_is_no_side_to_hold_b_against(package, swap_cache, tmp_path):
+    other = rebuilt(package, tmp_path / "a", "argmax", ARGMAX_CRASH)
+    with pytest.raises(
+        KernelError, match=r"^A, .* ends by SIGSEGV in op `argmax_rows\(rows=seqs\)`"
+    ):
+        judged(other, package, swap_cache)
+
+
+def test_kernels_that_are_gone_are_not_alike(package, swap_cache, tmp_path):
+    other = tmp_path / "b"
+    shutil.copytree(package, other)
+    module = min((other / "kernels").iterdir())
+    module.write_bytes(module.read_bytes()[:-1])
+    for a, b in ((package, other), (other, package)):
+        with pytest.raises(KernelError, match="the file changed after it was compiled"):
+            judged(a, b, swap_cache)
 
 
 def test_a_crash_names_the_op_and_the_call(package, swap_cache, tmp_path):
@@ -206,6 +220,33 @@ def test_the_command_tells_keeps_and_shows_a_proof(package, swap_cache, tmp_path
     shown = CliRunner().invoke(app, ["prove", "show", str(kept)])
     assert (shown.exit_code, shown.stdout) == (1, swapped.stdout)
     assert json.loads(kept.read_text())["verdict"]["rule"] == "drift"
+
+
+def test_a_full_disk_leaves_what_was_told(package, swap_cache, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(swap_cache))
+    found = CliRunner().invoke(
+        app, ["prove", "swap", str(package), str(package), "--out", "/dev/full"]
+    )
+    assert found.exit_code == 2
+    assert found.stdout.splitlines()[-1] == "PASS: identical: nothing differs, nothing to test"
+    assert found.stderr.endswith("`/dev/full` cannot be written: No space left on device\n")
+
+
+def test_a_proof_is_the_same_another_time(package, swap_cache, tmp_path):
+    """In processes that order sets in their own ways."""
+    _, _, (module, edit) = EDITS["one rounding"]
+    other = rebuilt(package, tmp_path / "b", module, edit)
+    kept = []
+    for seed in ("1", "2"):
+        command = ["prove", "swap", str(package), str(other), "--no-perf", "--json"]
+        done = subprocess.run(
+            [sys.executable, "-c", "from bedstone.cli import main; main()", *command],
+            env={**os.environ, "BEDSTONE_CACHE": str(swap_cache), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        )
+        kept.append(json.loads(done.stdout))
+    assert kept[0] == kept[1]
 
 
 def test_a_package_against_itself_has_nothing_to_test(package, swap_cache):

@@ -9,10 +9,9 @@ if TYPE_CHECKING:
 
 def read_parts(path: Path) -> "Parts":
     """The parts of a package directory, or of a manifest whose modules lie in its folder."""
-    from bedstone.runtime.load import Parts, read_package
-    from bedstone.spec.codec import parse
+    from bedstone.runtime.load import Parts, parse_manifest, read_package
     from bedstone.spec.file import read_bounded
 
     if path.is_dir():
         return read_package(path)
-    return Parts(parse(read_bounded(path)), path.parent)
+    return Parts(parse_manifest(read_bounded(path), str(path)), path.parent)

@@ -16,7 +16,7 @@ from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import Device, DeviceOption
 from bedstone.cli.prove.parts import read_parts
-from bedstone.cli.written import write_file
+from bedstone.cli.written import require_writable, write_file
 from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def command(
     checkpoint: Annotated[
         str | None, typer.Option(help="Where weights come from; by default A's own checkpoint.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of tokens and of the order of pages.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of tokens and of the order of pages.")] = 1,
     logit_kl: Annotated[
         float, typer.Option(min=0.0, help="Most KL divergence of a row of logits, in nats.")
     ] = 0.01,
@@ -61,6 +61,9 @@ def command(
     from bedstone.prove.swap.swap import Settings, prove_swap
     from bedstone.prove.swap.verdict import EXIT, Bounds
 
+    for file in (out, html):
+        if file is not None:
+            require_writable(file)
     mine, theirs = _pair(a, b, checkpoint)
     settings = Settings(
         Bounds(logit_kl, drift=drift),
@@ -68,13 +71,17 @@ def command(
         seed,
         threads,
         timed=timed,
-        package=a if a.is_dir() else None,
         **_placed(a, device),
     )
     proof = prove_swap(mine, theirs, settings, _stage)
     kept = document(proof, {"a": str(a), "b": str(b)})
     if find:
         _add_bisection(kept, (a, mine), (b, theirs), proof, settings)
+    if as_json:
+        print_json(kept)
+    else:
+        print("\n".join(kept["lines"]), flush=True)
+    # told first: a full disk takes nothing of it
     if out is not None:
         write_file(out, json.dumps(kept, indent=1) + "\n")
     if html is not None:
@@ -82,24 +89,24 @@ def command(
 
         page = emit_page(proof, settings.bounds, kept["lines"], (str(a), str(b)))
         write_file(html, page + "\n")
-    if as_json:
-        print_json(kept)
-    else:
-        print("\n".join(kept["lines"]))
     raise typer.Exit(EXIT[proof.verdict.word])
 
 
 def _placed(a: Path, device: Device | None) -> dict[str, Any]:
-    """The device, A's own unless one is named, and what A's kernels keep in paged states there."""
+    """A's package, the device, its own unless one is named, and what kernels keep in paged states.
+
+    A manifest is of the package that it lies in.
+    """
     from bedstone.build.lane import target_lane
     from bedstone.build.request import is_package, read_package
 
-    if not is_package(a):
+    package = a if a.is_dir() else a.parent
+    if not is_package(package):
         return {"device": (device or Device.cpu).value}
-    lock = read_package(a).lock
+    lock = read_package(package).lock
     chosen = device or hardware_device(lock.target)
     lane = target_lane(lock.target, "quantized" if lock.numerics == "quantized" else "precise")
-    return {"device": chosen.value, "cached": lane.kernels.cache}
+    return {"package": package, "device": chosen.value, "cached": lane.kernels.cache}
 
 
 def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":

@@ -39,7 +39,10 @@ class Reel:
     """
 
     def __init__(self) -> None:
-        self._file = TemporaryFile(prefix="bedstone-")  # noqa: SIM115 - it lives as long as this
+        try:
+            self._file = TemporaryFile(prefix="bedstone-")  # noqa: SIM115 - it lives as long as this
+        except OSError as error:
+            raise CapacityError(f"no file for the record: {error.strerror}") from error
         self._end = 0
 
     def put(self, change: Change) -> tuple[Piece, ...]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from bedstone.errors import DeviceError
+from bedstone.errors import DeviceError, KernelError
 from bedstone.prove.apart import Death, Mark, run_apart
 from bedstone.prove.swap.again import Noise, again, against, differing, noise
 from bedstone.prove.swap.costs import count_bytes, step_of
@@ -27,6 +27,7 @@ from bedstone.prove.swap.workload import Limits, Turn, capacity, workload
 from bedstone.runtime.device import Memory
 from bedstone.runtime.load import Parts, load
 from bedstone.runtime.lower import Region
+from bedstone.runtime.modules import resolve_modules
 from bedstone.runtime.session import Session
 from bedstone.spec.dtype import DType
 from bedstone.spec.manifest import Manifest
@@ -103,6 +104,9 @@ def prove_swap(a: Parts, b: Parts, settings: Settings, progress: Callable[[str],
     """
     progress("diff")
     found = diff(verify(a.manifest).manifest, verify(b.manifest).manifest)
+    for side in (a, b):
+        # what is alike by its hash has to be there
+        resolve_modules(side.manifest.modules, side.kernels)
     if found.identical or found.apart:
         evidence = Evidence(identical=found.identical, apart=len(found.apart))
         return Proof(found, (), (), evidence, judge(evidence, settings.bounds))
@@ -167,16 +171,16 @@ def _judged(
     turns = workload(known, bounds, settings.seed)
     with closing(Reel()) as reel:
 
-        def first(_: Mark) -> _OfA:
+        def first(watch: Watch) -> _OfA:
             with _opened(a, known, bounds, settings) as session:
-                side = Side(session, cached=settings.cached)
+                side = Side(session, watch(session), settings.cached)
                 progress("record")
                 kept = record(side, turns, found, reel)
                 progress("noise")
                 again = noise(side, turns, found, (kept, reel), settings.bounds, settings.seed)
                 return _OfA(kept, side.stepper.sizes, again)
 
-        of_a = _alive(first, settings.seconds)
+        of_a = _alive(first, verify(a.manifest).manifest, settings.seconds)
         limit = settings.bounds.widened(of_a.noise.swayed)
         progress("replay")
 
@@ -196,14 +200,14 @@ def _judged(
     return Proof(found, turns, of_b.results, evidence, verdict, *sizes), kept.outcome.carries
 
 
-def _alive(work: Callable[[Mark], _OfA], seconds: float) -> _OfA:
+def _alive(work: Callable[[Watch], _OfA], manifest: Manifest, seconds: float) -> _OfA:
     """What A did, in a process of its own: its memory is gone before B takes any.
 
-    Raises `DeviceError`: A ended, or did not end.
+    Raises `KernelError`: A crashed, or did not end.
     """
-    found = run_apart(work, seconds)
-    if isinstance(found, Death):
-        raise DeviceError(f"A ended: {found.how}")
+    found = watched(work, manifest, seconds)
+    if isinstance(found, Crash):
+        raise KernelError(f"A, which B is held against, ends by {found}")
     return found
 
 

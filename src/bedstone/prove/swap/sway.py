@@ -44,7 +44,7 @@ def sway_run(
         at = 0
         for span in spans.get(turn.program, ()):
             side.stepper.run(turn.program, at, span.a.stop, turn.vars)
-            for place in span.a.frontier.writes:
+            for place in sorted(span.a.frontier.writes):
                 _flip(side, place, ends[turn.program][place], rng)
             at = span.a.stop
         side.stepper.run(turn.program, at, side.calls(turn.program), turn.vars)
@@ -62,7 +62,7 @@ class Nudged:
 
     def prepare(self, program: str, stretch: Stretch) -> frozenset[Region]:
         """Flip bits before a stretch runs; what it may then have changed."""
-        for place in stretch.frontier.reads:
+        for place in sorted(stretch.frontier.reads):
             _flip(self._side, place, self._ends[program].get(place), self._rng)
         return self._reaches[program].touched(stretch.start, stretch.stop)
 
