@@ -85,11 +85,14 @@ def command(
     if out is not None:
         write_file(out, json.dumps(kept, indent=1) + "\n")
     if html is not None:
-        from bedstone.prove.swap.page import emit_page
-
-        page = emit_page(proof, settings.bounds, kept["lines"], (str(a), str(b)))
-        write_file(html, page + "\n")
+        write_file(html, _page(proof, settings, kept))
     raise typer.Exit(EXIT[proof.verdict.word])
+
+
+def _page(proof: "Proof", settings: "Settings", kept: dict[str, Any]) -> str:
+    from bedstone.prove.swap.page import emit_page
+
+    return emit_page(proof, settings.bounds, kept["lines"], (kept["a"], kept["b"])) + "\n"
 
 
 def _placed(a: Path, device: Device | None) -> dict[str, Any]:
