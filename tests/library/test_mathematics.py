@@ -24,6 +24,8 @@ from bedstone.spec.workload import Workload
 KERNELS = cpu_kernels().kernels
 MAKERS = {"arange", "tensor", "zeros", "ones", "empty", "full", "eye", "linspace"}
 """PyTorch's functions that put what they make on the CPU unless they are told where."""
+OWN = {"run", "inputs", "clear_of"}
+"""Functions of a reference that are no pieces."""
 QUANTIZED = ("q8_0", "q4_0", "q4_1", "q4_k", "q6_k")
 
 
@@ -100,7 +102,11 @@ def test_every_piece_is_used_and_a_reference_holds_those_it_needs_only():
     every += [(n, define(kernel, family_of(n).sizes)) for n, kernel in joined.items()]
     for entry, made in every:
         reference = made.reference
-        own = set(re.findall(r"^def (\w+)\(", reference, re.MULTILINE)) - {"run", "inputs"}
+        own = set(re.findall(r"^def (\w+)\(", reference, re.MULTILINE)) - {
+            "run",
+            "inputs",
+            "clear_of",
+        }
         assert own <= PIECES.keys()
         for name in own:
             assert len(re.findall(rf"\b{name}\(", reference)) > 1, (entry, name)
@@ -151,6 +157,28 @@ def test_activations_agree_with_the_oracle(name):
 def test_equal_values_are_chosen_in_order():
     x = torch.tensor([[0.5, 1.0, 1.0, 0.5]])
     assert piece("best")(x, 3).tolist() == [[1, 2, 0]]
+
+
+@pytest.mark.parametrize("entry", ["route_bf16", "route_q6_k_b", "route_q_q8_0"])
+def test_choices_are_clear_by_more_than_rounding_moves_them(entry):
+    of = small(entry)
+    on = Workload({"rows": 11}, {}, "w")
+    inputs = Inputs(of, on)
+    for number in range(3):
+        given = inputs.trial(0, number)
+        scope = {}
+        exec(of.reference, scope)  # noqa: S102  (the text under test)
+        assert float(scope["clear_of"](*given.values()).min()) > 0.005
+        ids = Reference(of).run(given, inputs.values, 0)["ids"]
+        assert (ids.sort(1).values.diff(dim=1) > 0).all()
+
+
+def test_how_clear_a_choice_is():
+    x = torch.tensor([[8.0, 0.0, 5.0, 3.0], [8.0, 0.0, 4.0, 4.0]], dtype=torch.float64)
+    assert piece("clearness")(x, 2, 1, 1, 1).tolist() == [3 / 13, 0]
+    # groups that are worth as much are no choice
+    assert piece("clearness")(x, 1, 2, 1, 2).tolist() == [0, 0]
+    assert piece("clearness")(x, 1, 2, 1, 1).tolist() == [3 / 13, 1 / 3]
 
 
 def test_a_row_without_a_slot_goes_nowhere():

@@ -157,17 +157,21 @@ def _suffix(consts: Sizes) -> str:
 
 # --- the reference --------------------------------------------------------------------------------
 
-_MAKER = "inputs"
+_MAKER, _CLEAR = "inputs", "clear_of"
+
+_DRAWN, _CANDIDATES = "rows", 8
+"""Of what many are drawn where choices have to be clear, and how many for each that is taken."""
 
 _KINDS = {
     "float32": "float()",
     "bfloat16": "bfloat16()",
+    "float16": "half()",
     "int8": "to(torch.int8)",
     "int32": "int()",
     "int64": "long()",
     "uint8": "to(torch.uint8)",
 }
-"""How a result becomes an element type."""
+"""How values become an element type."""
 
 
 def _reference(kernel: Kernel, family: Family, tensors: list[Operand], consts: Sizes) -> str:
@@ -175,7 +179,7 @@ def _reference(kernel: Kernel, family: Family, tensors: list[Operand], consts: S
     lines = [*_dense(kernel, tensors), *_body(family, params), *_results(kernel, family, tensors)]
     arguments = ", ".join(t.name for t in tensors if t.read)
     run = f"def run({arguments}):\n" + indent("\n".join(lines), "    ")
-    parts = [run, *_maker(family, tensors)]
+    parts = [run, *_clear(kernel, family, tensors), *_maker(family, tensors)]
     given = {name: repr(value) for name, value in {**family.defaults, **consts}.items()}
     text = "\n\n\n".join(Template(part).substitute(given) for part in parts)
     return f"import torch\n\n\n{pieces_for(text)}\n\n\n{text}\n".replace("\n\n\n\n\n\n", "\n\n\n")
@@ -256,6 +260,8 @@ def _made(family: Family, tensors: list[Operand]) -> dict[str, str]:
             made[tensor.name] = f"in_panels({plain}, {tensor.block})" if tensor.panels else plain
         elif not tensor.piece and tensor.name in family.makes:
             made[tensor.name] = family.makes[tensor.name]
+        elif family.clear:
+            made[tensor.name] = _drawn(tensor)
     return dict(sorted(made.items(), key=lambda item: _depends(item[1], made)))
 
 
@@ -269,14 +275,38 @@ def _variables(text: str) -> str:
     return re.sub(r"[a-z_]\w*", lambda m: m[0] if m[0] in VARIABLE else f"${m[0]}", text)
 
 
+def _drawn(tensor: Operand) -> str:
+    """Plain random numbers: of weights so large that products are as large as what they read."""
+    shape = ", ".join(map(_variables, tensor.shape))
+    values = f"torch.randn({shape})"
+    if tensor.shape[0] != _DRAWN:
+        values = f"({values} / {_variables(tensor.shape[-1])} ** 0.5)"
+    return f"{values}.{_KINDS[tensor.dtype]}"
+
+
+def _clear(kernel: Kernel, family: Family, tensors: list[Operand]) -> Iterator[str]:
+    """The function that says how clear each row's choice is."""
+    if family.clear:
+        lines = [*_dense(kernel, tensors), *_body(family, {param.name for param in kernel.params})]
+        text = indent("\n".join([*lines, f"return {family.clear}"]), "    ")
+        yield f"def {_CLEAR}({', '.join(t.name for t in tensors if t.read)}):\n{text}"
+
+
 def _maker(family: Family, tensors: list[Operand]) -> list[str]:
     made = _made(family, tensors)
     if not made:
         return []
     used = "\n".join(made.values())
     needed = [name for name in sorted(VARIABLE) if re.search(rf"(?<!\$)\b{name}\b", used)]
-    lines = [f"{name} = axes[{name!r}]" for name in needed]
+    many = f"{_CANDIDATES} * " if family.clear else ""
+    lines = [f"{name} = {many}axes[{name!r}]" for name in needed]
     lines += [f"{names} = {text}" for names, text in made.items()]
-    names = [name for key in made for name in key.split(", ")]
-    lines.append(f"return {{{', '.join(f'{name!r}: {name}.to(device)' for name in names)}}}")
+    names = {name: name for key in made for name in key.split(", ")}
+    if family.clear:
+        asked = ", ".join(t.name for t in tensors if t.read)
+        first = f"{_CLEAR}({asked}).argsort(descending=True)[:axes[{_DRAWN!r}]]"
+        lines.append(f"first = {first}")
+        names |= {t.name: f"{t.name}[first]" for t in tensors if t.read and t.shape[0] == _DRAWN}
+    given = ", ".join(f"{name!r}: {text}.to(device)" for name, text in names.items())
+    lines.append(f"return {{{given}}}")
     return [f"def {_MAKER}(axes, device):\n" + indent("\n".join(lines), "    ")]

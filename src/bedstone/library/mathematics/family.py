@@ -16,6 +16,8 @@ class Family:
     `makes` says how inputs are made that are no plain random numbers. `over` names buffers that are
     written in part, `results` what the body leaves, the last of it for a table where there is one.
     `sizes` are small ones that suit every entry, with axes that are no parameters of a kernel.
+    `clear` is how clear what the body chooses is, for each row: of many rows that are drawn those
+    are taken where it is most, since a rounding decides what is nearly equal.
     """
 
     op_type: str
@@ -26,3 +28,4 @@ class Family:
     makes: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, int | float] = field(default_factory=dict)
     over: tuple[str, ...] = ()
+    clear: str = ""

@@ -58,6 +58,7 @@ MIXTURE: dict[str, Family] = {
         "weights = reweighted(scores, ids, $normalise, $factor)",
         "ids weights",
         sizes={"rows": 11, "k": 256, "fn": 0, "normalise": 1, "factor": 2.5} | _CHOICE,
+        clear="clearness(judged, $chosen, $groups, $group_k, $group_best)",
     ),
     "xlinear": Family(
         "moe",

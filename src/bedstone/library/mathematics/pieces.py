@@ -116,6 +116,24 @@ _TEXTS = (
         return best(x, chosen)
     """,
     """
+    def gaps(x):
+        ranked = torch.sort(x, dim=-1, descending=True).values
+        more, less = ranked[:, :-1], ranked[:, 1:]
+        return (more - less) / (more.abs() + less.abs() + 1e-30)
+    """,
+    """
+    def clearness(x, chosen, groups, group_k, group_best):
+        apart = x.new_full(x.shape[:1], torch.inf)
+        if groups > 1:
+            units = x.reshape(x.shape[0], groups, -1)
+            worth = torch.sort(units, dim=-1, descending=True).values[..., :group_best].sum(-1)
+            if group_k < groups:
+                apart = gaps(worth)[:, group_k - 1]
+            kept = worth >= torch.sort(worth, dim=-1, descending=True).values[:, group_k - 1, None]
+            x = torch.where(kept[..., None], units, -1e9).reshape(x.shape)
+        return torch.minimum(apart, gaps(x)[:, :chosen].amin(-1))
+    """,
+    """
     def reweighted(scores, ids, normalise, factor):
         chosen = scores.gather(1, ids)
         if normalise:
