@@ -29,7 +29,8 @@ def sequence(prompt: int, most: int) -> Sequence:
 
 def grow(rows: Rows, row: int, more: int) -> None:
     had = max(0, int(rows.room[row])) // UNIT
-    rows.hold(row, list(range(min(PAGES, had + more))), UNIT, had)
+    places = np.arange(had, min(PAGES, had + more))
+    rows.hold_more(np.full(len(places), row), places, places, UNIT)
 
 
 @given(ACTS)

@@ -1,6 +1,7 @@
 """The calls of an engine: what is written for each, and what comes back."""
 
 from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import cache
 
@@ -127,18 +128,15 @@ class Calls:
         for table, entries in self._pages:
             entries.set(row, table_row(table, pages, self._unit))
 
-    def grow(self, sequence: Sequence, had: int) -> None:
-        """Write down the pages that a sequence with a row has beside the `had` it had."""
-        lease, row = sequence.lease, sequence.row
-        if lease is None or not self._pages:
+    def grow(self, more: Items[tuple[int, int, int]]) -> None:
+        """Write down pages that rows got: of each its row, its place in that and its number."""
+        if not more or not self._pages:
             return
-        pages = lease.pages
-        if len(pages) == had:
-            return
-        self._rows.hold(row, pages, self._unit, had)
+        rows, places, pages = np.array(more).T
+        self._rows.hold_more(rows, places, pages, self._unit)
         for table, entries in self._pages:
-            first = had * (self._unit // table.tokens)
-            entries.put(row, first, table_entries(table, pages[had:], self._unit))
+            columns = table_entries(table, places, self._unit)
+            entries.put(rows, columns, table_entries(table, pages, self._unit))
         self._grown = True
 
     def unseat(self, row: int, last: int) -> None:

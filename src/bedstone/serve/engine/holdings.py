@@ -79,8 +79,7 @@ class Holdings:
     @property
     def idle_pages(self) -> int:
         """How many pages hold nothing at all."""
-        tally = self._pool.pages
-        return tally.total - tally.held - tally.kept
+        return self._pool.pages.free
 
     @property
     def free_slots(self) -> int | None:

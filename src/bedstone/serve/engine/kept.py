@@ -4,7 +4,7 @@ Such an input is *kept*: what changed since the last call is written, and no mor
 """
 
 from collections.abc import Sequence as Items
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,18 @@ class Entries:
         self._values[row] = value
         self._change(row)
 
-    def put(self, row: int, first: int, values: NDArray[np.generic]) -> None:
-        """What a row holds from column `first` on, as far as it goes."""
-        held = self._values[row, first : first + len(values)]
-        held[:] = values[: len(held)]
-        self._change(row)
+    def put(
+        self,
+        rows: NDArray[np.intp],
+        columns: NDArray[np.integer[Any]],
+        values: NDArray[np.generic],
+    ) -> None:
+        """Numbers [n, m], one or more, that rows [n] hold in columns [n, m], as far as they go."""
+        held = columns < self._values.shape[1]
+        each = np.broadcast_to(rows[:, None], columns.shape)
+        self._values[each[held], columns[held]] = values[held]
+        self._low = min(self._low, int(rows.min()))
+        self._high = max(self._high, int(rows.max()) + 1)
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
@@ -170,17 +177,15 @@ class Lines:
 
 def table_row(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:
     """The table's row for pages of `unit` tokens, its first entry repeated past the last."""
-    row = table_entries(table, pages, unit)
+    row = table_entries(table, np.array(pages), unit).reshape(-1)
     found = np.full(table.pages, row[0], np.int32)
     found[: len(row)] = row[: table.pages]
     return found
 
 
-def table_entries(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:
-    """The table's entries for pages of `unit` tokens: as many for each as it has of the table's."""
+def table_entries(
+    table: PageTable, pages: NDArray[np.integer[Any]], unit: int
+) -> NDArray[np.int32]:
+    """The table's entries [n, each] for pages [n] of `unit` tokens: so many of the table's each."""
     each = unit // table.tokens
-    if each == 1:
-        return np.array(pages, np.int32)
-    row = np.repeat(np.array(pages, np.int32) * each, each)
-    row += np.tile(np.arange(each, dtype=np.int32), len(pages))
-    return row
+    return (pages[:, None] * each + np.arange(each)).astype(np.int32)

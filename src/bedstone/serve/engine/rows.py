@@ -139,14 +139,26 @@ class Rows:
     def _forget(self) -> None:
         self._bounds = self._spare = None
 
-    def hold(self, row: int, pages: Items[int] | None, unit: int, first: int = 0) -> None:
-        """A row has these pages of `unit` tokens, new from the `first` on; None: it needs none."""
+    def hold(self, row: int, pages: Items[int] | None, unit: int) -> None:
+        """A row has these pages of `unit` tokens; None: it needs none."""
         self._spare = None
         if pages is None:
             self.room[row] = _UNBOUNDED
             return
         self.room[row] = len(pages) * unit
-        self.pages[row, first : len(pages)] = pages[first:]
+        self.pages[row, : len(pages)] = pages
+
+    def hold_more(
+        self,
+        rows: NDArray[np.intp],
+        places: NDArray[np.intp],
+        pages: NDArray[np.intp],
+        unit: int,
+    ) -> None:
+        """Rows [n] have pages [n] more, as their number `places` [n]; of one row in that order."""
+        self._spare = None
+        self.room[rows] = (places + 1) * unit
+        self.pages[rows, places] = pages
 
     def advance(self, made: NDArray[np.generic]) -> None:
         """Each row has a token more, which goes in next; its sequence is not told."""

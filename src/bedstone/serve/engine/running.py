@@ -1,5 +1,7 @@
 """The sequences that hold something: prompts that go in, and the rows of a step."""
 
+from collections.abc import Iterable
+
 from bedstone.pool import Lease
 from bedstone.serve.engine.calls import Calls
 from bedstone.serve.engine.holdings import Holdings
@@ -38,12 +40,7 @@ class Running:
 
     def extend(self, sequence: Sequence, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of a row; False: there are no pages for them."""
-        at, lease = int(self.rows.positions[sequence.row]), _lease(sequence)
-        had = len(lease.pages)
-        if not self._holdings.extend(lease, min(at + ahead, sequence.most)):
-            return False
-        self._calls.grow(sequence, had)
-        return True
+        return self._extend([sequence], ahead, idle=0)
 
     def extend_all(self, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of every row; False: there are no pages for them.
@@ -53,13 +50,25 @@ class Running:
         """
         if not (short := self.rows.short(ahead)):
             return True
-        if not all(self.extend(sequence, ahead) for sequence in short):
+        if not self._extend(short, ahead, idle=0):
             return False
-        for sequence in self.rows.short(ahead + _SOON):
-            if self._holdings.idle_pages < len(self):
-                break
-            self.extend(sequence, ahead + _SOON)
+        self._extend(self.rows.short(ahead + _SOON), ahead + _SOON, idle=len(self))
         return True
+
+    def _extend(self, some: Iterable[Sequence], ahead: int, *, idle: int) -> bool:
+        """Have room for some rows' tokens; False: not for one of them, or fewer pages are idle."""
+        at, more, done = self.rows.positions, list[tuple[int, int, int]](), True
+        for sequence in some:
+            lease, row = _lease(sequence), sequence.row
+            had = len(lease.pages)
+            done = self._holdings.idle_pages >= idle and self._holdings.extend(
+                lease, min(int(at[row]) + ahead, sequence.most)
+            )
+            if not done:
+                break
+            more += [(row, place, page) for place, page in enumerate(lease.pages[had:], had)]
+        self._calls.grow(more)
+        return done
 
     def keep(self, sequence: Sequence) -> None:
         """Keep for others what is in of a prompt."""
