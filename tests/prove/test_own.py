@@ -233,8 +233,11 @@ def test_workloads_of_one_definition_stand_together(planned):
 
 # --- every kernel ---------------------------------------------------------------------------------
 
-SAMPLED = {"linear": "q4_k", "hlinear": "q8_0", "experts": "q4_1", "embed": "q6_k"}
-"""The format whose kernels are tried for each source; a decoder of every other goes beside."""
+SAMPLED = {
+    "linear": "q4_k", "hlinear": "q8_0", "experts": "q4_1", "embed": "q6_k", "panels": "q4_1",
+}  # fmt: skip
+"""The format whose kernels are tried for each source, and of those by panels; a decoder of every
+other goes beside."""
 
 
 def sampled():
@@ -243,7 +246,7 @@ def sampled():
         if "r" in parts and {"q", "fq"} & set(parts):
             continue  # what is rounded is rounded before a result takes its forms
         fmt = format_of(kernel)
-        family = kernel.source.removesuffix(".c")
+        family = "panels" if "panels" in parts else kernel.source.removesuffix(".c")
         if fmt is None or fmt.name == SAMPLED[family] or entry == f"embed_{fmt.name}":
             yield entry
 
