@@ -29,6 +29,8 @@ class Function:
     sizes: tuple[int, ...]
     run: object
     threads: int = 1024
+    at_once: int = 1 << 20
+    meets: bool = False
     shared: int = 0
     large_clusters: bool = False
     prefers_shared: bool = False
@@ -243,6 +245,13 @@ class Driver:
 
     def most_threads(self, function):
         return self.objects[function][1].threads
+
+    def has(self, module, name):
+        return name == "bs_arrivals" and any(f.meets for f in self.objects[module][1].values())
+
+    def blocks_at_once(self, function, _threads, shared):
+        assert shared <= self.objects[function][1].shared
+        return self.objects[function][1].at_once
 
     def allow_shared(self, function, nbytes):
         if nbytes > 232448:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from bedstone.library.cuda.catalog import cuda_kernels
-from bedstone.library.kernel import BOX_VALUES, MAPS, Boxes, CacheType, Kernel
+from bedstone.library.kernel import BOX_VALUES, MAPS, Boxes, CacheType, Kernel, Param
 from bedstone.runtime.cuda.bindings import open_driver
 from bedstone.runtime.cuda.tensormap import tiled_map
 from bedstone.spec.manifest import BytesParam, ScalarParam, StateParam, TensorMap
@@ -21,7 +21,7 @@ from bedstone.target.hardware import read_sets
 from bedstone.target.nvrtc import compile_cubins, find_nvrtc
 from bedstone.target.sources import read_sources
 from bedstone.target.toolchain import Unit
-from kernels.harness import DTYPES, GUARD, extent, shared_bytes
+from kernels.harness import DTYPES, GUARD, dim, extent, poison, shared_bytes
 
 MOST_SHARED = 227 * 1024
 DIRTY_BLOCKS = 528
@@ -106,7 +106,10 @@ class GpuLibrary:
     ) -> tuple[Callable[[], None], list[Placed]]:
         """What launches an entry, and its arrays on the device."""
         kernel = self._kernel(entry, args)
-        words, placed = self._place(kernel, args)
+        own = {n: poison(tuple(dim(d, args) for d in ds), np.float32)
+               for n, ds in kernel.parts.items()}  # fmt: skip
+        (stage,) = kernel.launches
+        words, placed = self._place(kernel, stage.params, {**args, **own})
         shared = shared_bytes(kernel.shared, args)
         function = self._function(self._module(kernel), kernel.entry, shared, kernel)
         grid = tuple(extent(e, args) for e in kernel.grid)
@@ -169,15 +172,16 @@ class GpuLibrary:
             function, ctypes.c_size_t(len(sizes)), ctypes.byref(offset), ctypes.byref(size)
         ):
             sizes.append(size.value)
-        assert sizes == [_bytes_of(param.type) for param in kernel.params], kernel.entry
+        (stage,) = kernel.launches
+        assert sizes == [_bytes_of(param.type) for param in stage.params], kernel.entry
 
     def _place(
-        self, kernel: Kernel, args: Mapping[str, np.ndarray | float]
+        self, kernel: Kernel, params: tuple[Param, ...], args: Mapping[str, np.ndarray | float]
     ) -> tuple[list, list[Placed]]:
         words: list = []
         placed: list[Placed] = []
         starts: dict[str, int] = {}
-        for param in kernel.params:
+        for param in params:
             if param.name == MAPS:
                 maps = b"".join(self._map(boxes, starts, args) for boxes in kernel.boxes)
                 words.append((ctypes.c_char * len(maps)).from_buffer_copy(maps))

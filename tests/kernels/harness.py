@@ -11,7 +11,6 @@ import numpy as np
 
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.kernel import (
-    PARTS,
     CacheType,
     Dim,
     Extent,
@@ -99,9 +98,9 @@ class Library:
         assert {p.name for p in kernel.params} == args.keys(), (entry, args.keys())
         self.load(frozenset({kernel.module}))
         guards = guards_of(kernel, args)
-        if kernel.parts:
-            parts = poison(tuple(dim(d, args) for d in kernel.parts), np.float32)
-            guards[PARTS] = (parts, *guarded(parts))
+        for name, extents in kernel.parts.items():
+            parts = poison(tuple(dim(d, args) for d in extents), np.float32)
+            guards[name] = (parts, *guarded(parts))
         for stage in kernel.launches:
             self.launch(kernel, stage, pack(stage.params, args, guards), args)
         for array, inner, memory in guards.values():

@@ -1,6 +1,8 @@
 """CUDA kernels launched as their `call.json` says, on a driver that notes what it is asked."""
 
+import ctypes
 import json
+import math
 import struct
 from dataclasses import dataclass, field, replace
 from itertools import starmap
@@ -65,7 +67,7 @@ class Noting:
 
 def own(entry, numerics, base=None):
     """A kernel, its Solution, and its sizes."""
-    kernel, family = SETS[numerics].kernels[entry], family_of(base or entry)
+    kernel, family = dict(SETS[numerics].named)[entry], family_of(base or entry)
     numbers = {**family.defaults, **family.sizes}
     of = define(kernel, numbers, base or entry)
     return kernel, of, kernel_solution(kernel, of, numbers, HOPPER, entry), numbers
@@ -111,13 +113,14 @@ def entries(numerics):
     """Every entry, and the one that it is a variant of."""
     held = SETS[numerics]
     bases = {name: entry for entry, rows in held.variants.items() for name, _ in rows}
-    return {entry: bases.get(entry) for entry in held.kernels}
+    bases |= {name: join.kernel.entry for name, join in held.joins.items()}
+    return {entry: bases.get(entry) for entry, _ in held.named}
 
 
 def test_a_kernel_of_each_source_is_launched_as_the_catalog_says(tmp_path):
     some = {}
     for entry, base in entries("quantized").items():
-        kernel = SETS["quantized"].kernels[entry]
+        kernel = dict(SETS["quantized"].named)[entry]
         some.setdefault((kernel.source, kernel.block, kernel.cluster), (entry, base))
     for entry, base in some.values():
         require_as_the_catalog_says(tmp_path, "quantized", entry, base)
@@ -152,6 +155,23 @@ def test_what_a_kernel_takes_by_value_is_read_from_its_tensor(tmp_path):
     Kernel(0, calling, calling.gpu, types, driver).bind(*tensors.values())()
     at = [param.name for param in kernel.params].index("freqs")
     assert driver.launched[0][1].parameters[at] == struct.pack("<256f", *range(256))
+
+
+def test_memory_of_the_calls_own_is_there_as_long_as_the_launch(tmp_path):
+    parts = [{"parts": [[[5], 1, 0], [[], 2, 3]]}, {"parts": [[[5], 3, 0]]}]
+    types = "in buffer<f32>, out buffer<f32>, i32, out buffer<f32>, out buffer<f32>, i32"
+    own = [*CALL["parameters"], *parts, {"i32": 7}]
+    made = double(parameters=own, types=types)
+    calling, driver = read_calling(write_sources(made, tmp_path) / "call.json"), Noting()
+    kernel = Kernel(0, calling, calling.gpu, tuple(map(parse_param, calling.types)), driver)
+    run = kernel.bind(torch.ones(8), torch.zeros(8))
+    run()
+    ((_, launch),) = driver.launched
+    for found, count in zip(launch.parameters[3:5], (7 * 4, 3), strict=True):
+        (address,) = struct.unpack("<Q", found)
+        held = (ctypes.c_float * count).from_address(address)
+        assert all(map(math.isnan, held))
+    assert launch.parameters[5] == struct.pack("<i", 7)
 
 
 def test_no_rows_are_no_launch(tmp_path):

@@ -22,7 +22,6 @@ from bedstone.lane.launch import Rows, Upto
 from bedstone.library.kernel import (
     BOX_VALUES,
     MAPS,
-    PARTS,
     Boxes,
     Dim,
     Extent,
@@ -176,8 +175,8 @@ class _Interface:
     def _argument(self, param: Param, numbers: dict[str, Expr]) -> LaunchArg:
         if param.name == MAPS:
             return _maps(self.kernel, self.at, numbers)
-        if param.name == PARTS:
-            return ScratchArg(PARTS)
+        if param.name in self.kernel.parts:
+            return ScratchArg(param.name)
         if param.name not in self.at:
             given = _given(self.kernel, param, self.operands)
             bound = _bind(given, param.type, self.sizes, self.place)
@@ -190,11 +189,14 @@ class _Interface:
 
 
 def _scratch(kernel: Kernel, operands: Operands, sizes: Sizes) -> dict[str, Scratch]:
-    """What stages leave for each other, with every number at its most."""
+    """Memory of the call's own, with every number at its most."""
     if not kernel.parts:
         return {}
     most = numbers_of(kernel, operands, sizes.largest)
-    return {PARTS: Scratch("f32", tuple(_dim(dim, most) for dim in kernel.parts))}
+    return {
+        name: Scratch("f32", tuple(_dim(dim, most) for dim in dims))
+        for name, dims in kernel.parts.items()
+    }
 
 
 def _dim(dim: Dim, most: Mapping[str, Expr]) -> int:

@@ -122,7 +122,7 @@ def in_pieces(kernel: Kernel) -> Kernel | None:
             SCRATCH,
         ),
     )
-    return replace(kernel, entry=kernel.entry + PIECES, stages=stages, parts=_PARTS)
+    return replace(kernel, entry=kernel.entry + PIECES, stages=stages, parts=_LEFT)
 
 
 def _named(given: Mapping[str, Param], names: str) -> Iterator[Param]:
@@ -150,5 +150,14 @@ _SCALARS = frozenset(
 _JOINED = "rows heads groups dv page pages_width window"
 _PIECES_GRID = (Extent("rows", 16, _BLOCKS), Extent(), Extent())
 _JOIN_GRID = (Extent("rows"), Extent("groups"), Extent())
-_PARTS = (Dim(("rows",)), Dim(("page", "pages_width"), PIECE), Dim(("heads",)), Dim(("dv",), 1, 2))
+_LEFT = MappingProxyType(
+    {
+        PARTS: (
+            Dim(("rows",)),
+            Dim(("page", "pages_width"), PIECE),
+            Dim(("heads",)),
+            Dim(("dv",), 1, 2),
+        )
+    }
+)
 """Of each piece the values, the maximum and the sum of every head."""

@@ -47,7 +47,7 @@ MAPS = "maps"
 
 
 PARTS = "parts"
-"""The parameter of stages that holds what one of them leaves for the next: f32 values."""
+"""The parameter of stages that holds what one of them leaves for the next."""
 
 BOX_VALUES = 64
 """Values of k of a box: 128 bytes, the most that a swizzle spans."""
@@ -95,7 +95,10 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One extent of PARTS: the product of parameters over `per`, rounded up, and `more`."""
+    """An extent of memory that is a call's own.
+
+    A product of parameters over `per`, rounded up, and `more`.
+    """
 
     params: tuple[str, ...]
     per: int = 1
@@ -153,7 +156,8 @@ class Joining:
     """A kernel by the name `entry` that does what launches of `taken` do, in order.
 
     Of their parameters it has no `handed` ones, the tensors that one of them makes and others read,
-    nor those whose number is `settled`; the others are in `order`, or in that of the launches.
+    nor those whose number is `settled`; the others are in `order`, or in that of the launches. In
+    `order` stand also the names of `parts`, memory of the call's own. A `roomy` one is hopper's.
     """
 
     kind: str
@@ -164,6 +168,8 @@ class Joining:
     suits: Suits
     settled: Mapping[str, Settled] = field(default_factory=dict)
     order: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
+    roomy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +178,9 @@ class Kernel:
 
     `module` labels the file it is compiled into, from `source` with `defines`; kernels of one
     module share both. One with `pdl` waits by itself for the launch before it. One in `stages` is
-    several launches of entries of its module: they take its parameters by name, and PARTS of the
-    extents `parts`. Where there is a `layer` the kernel of that name has laid its matrices before.
+    launches of entries of its module: they take its parameters by name, and memory that is the
+    call's own, f32 values of the extents in `parts`. Where there is a `layer` the kernel of that
+    name has laid its matrices before.
     """
 
     entry: str
@@ -188,7 +195,7 @@ class Kernel:
     pdl: bool = False
     boxes: tuple[Boxes, ...] = ()
     stages: tuple[Stage, ...] = ()
-    parts: tuple[Dim, ...] = ()
+    parts: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
     layer: str | None = None
 
     @property

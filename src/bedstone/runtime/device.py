@@ -214,6 +214,13 @@ class Device(Protocol):
     def reserve_shared(self, nbytes: Mapping[int, int], /) -> None:
         """Get ready for launches of functions whose blocks share up to that many bytes."""
 
+    def admit_blocks(self, blocks: Mapping[int, int], /) -> None:
+        """Accept launches of functions that have up to so many blocks, memory being reserved.
+
+        Raises `TargetError`: a function's blocks wait for each other, and the device does not hold
+        all of them at once.
+        """
+
     def replay(self, capture: Capture, repeat: int, taps: Sequence[Tap], /) -> Pending:
         """Run a capture's launches `repeat` times, after everything asked for before."""
 

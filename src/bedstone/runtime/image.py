@@ -11,6 +11,7 @@ each term once and is one scatter.
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from math import prod
 
 import numpy as np
 from msgspec import Struct, field
@@ -238,6 +239,26 @@ def largest_shared(
     for launch in (launch for program in programs for launch in program.launches):
         most[launch.kernel] = max(most.get(launch.kernel, 0), _shared(launch, upper))
     return most
+
+
+def largest_grids(
+    programs: Sequence[LoweredProgram], upper: Mapping[str, int]
+) -> dict[Kernel, int]:
+    """The most blocks of each kernel's launches, with every var at its maximum.
+
+    Raises `ManifestError`: a launch's grid has no value there.
+    """
+    most: dict[Kernel, int] = {}
+    for launch in (launch for program in programs for launch in program.launches):
+        most[launch.kernel] = max(most.get(launch.kernel, 0), _blocks(launch, upper))
+    return most
+
+
+def _blocks(launch: LoweredLaunch, upper: Mapping[str, int]) -> int:
+    try:
+        return prod(evaluate(extent, upper) for extent in launch.grid)
+    except ExprError as error:
+        raise ManifestError(f"{launch.site}: grid at var upper bounds: {error}") from error
 
 
 def _shared(launch: LoweredLaunch, upper: Mapping[str, int]) -> int:

@@ -119,6 +119,9 @@ class NullDevice:
         for handle, most in nbytes.items():
             self._shared[handle] = max(self._shared.get(handle, 0), most)
 
+    def admit_blocks(self, blocks: Mapping[int, int]) -> None:
+        """As many as there are."""
+
     def replay(self, capture: Capture, _repeat: int, taps: Sequence[Tap]) -> Finished:
         """Inspect every launch of the list."""
         words = _words(capture.address, capture.count * LAUNCH_WORDS)

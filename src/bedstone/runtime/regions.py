@@ -7,7 +7,7 @@ from msgspec import field
 from bedstone.errors import CallerError, KernelError, ManifestError
 from bedstone.runtime.builtin import builtin_uses
 from bedstone.runtime.device import Device, Memory
-from bedstone.runtime.image import Linker, largest_shared
+from bedstone.runtime.image import Linker, largest_grids, largest_shared
 from bedstone.runtime.lower import Kernel, LoweredProgram, Pointer, Region, kernel_of
 from bedstone.runtime.memory import (
     Capacity,
@@ -110,12 +110,14 @@ def allocate_states(manifest: Manifest, capacity: Capacity, device: Device) -> d
 def make_ready(manifest: Manifest, programs: Sequence[LoweredProgram], regions: Regions) -> None:
     """Prepare the device for every launch of the programs at any vars.
 
-    Raises `ManifestError`: a launch's shared memory has no value at the maxima.
+    Raises `ManifestError`: a launch's shared memory or grid has no value at the maxima.
+    Raises `TargetError`: the device does not hold at once what has to run at once.
     Raises `KernelError`: a built-in's operands do not fit it.
     """
-    shared = largest_shared(programs, upper_bounds(manifest))
-    functions = regions.functions
+    upper, functions = upper_bounds(manifest), regions.functions
+    shared, blocks = largest_shared(programs, upper), largest_grids(programs, upper)
     regions.device.reserve_shared({functions[kernel]: most for kernel, most in shared.items()})
+    regions.device.admit_blocks({functions[kernel]: most for kernel, most in blocks.items()})
     for program in programs:
         for kernel, use in builtin_uses(program, manifest, regions.room):
             regions.device.admit(functions[kernel], use)

@@ -334,3 +334,10 @@ def test_weights_on_the_device_on_the_host_and_derived(driver, tmp_path):
     # outputs and carried, the weights' two places, the ring of outputs and its counter
     assert held <= 6
     assert driver.leaks() == set()
+
+
+def test_blocks_that_wait_for_each_other_are_refused_where_not_all_fit(driver, tmp_path):
+    driver.code[MODULE]["mapped"] = Function((128,), None, at_once=0, meets=True)
+    with pytest.raises(TargetError, match=r"1 blocks wait for each other, .* holds 0 of them"):
+        load(mapped_parts(tmp_path), device="cuda")
+    assert driver.leaks() == set()

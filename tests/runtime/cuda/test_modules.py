@@ -107,3 +107,23 @@ def test_an_error_of_the_driver_is_the_driver_s(driver, monkeypatch):
     monkeypatch.setattr(driver, "load", failing)
     with pytest.raises(DeviceError, match="CUDA_ERROR_ECC_UNCORRECTABLE"):
         Modules(driver).function(artifact("m", FAT), Kernel("m", "only", (PTR,)))
+
+
+@pytest.fixture
+def meeting():
+    """A kernel whose blocks wait for each other, on a device that holds six of them."""
+    function = Function((8,), None, at_once=6, meets=True, shared=4096)
+    return Driver({CUBIN: {"layer": function}})
+
+
+def test_blocks_that_wait_for_each_other_have_to_run_at_once(meeting):
+    modules, kernel = Modules(meeting), Kernel("m", "layer", (PTR,), block=(256, 1, 1))
+    function = modules.function(artifact("m", CUBIN), kernel)
+    modules.require_together(function, kernel, 6, 4096)
+    with pytest.raises(TargetError, match=r"`layer` .* 7 blocks wait .* holds 6 of them at once"):
+        modules.require_together(function, kernel, 7, 4096)
+
+
+def test_other_blocks_may_run_one_after_the_other(driver):
+    modules, kernel = Modules(driver), Kernel("m", "only", (PTR,))
+    modules.require_together(modules.function(artifact("m", FAT), kernel), kernel, 1 << 30, 0)

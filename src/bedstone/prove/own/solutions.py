@@ -10,7 +10,6 @@ from bedstone.errors import KernelError
 from bedstone.library.kernel import (
     MAPS,
     ONE_THREAD,
-    PARTS,
     Boxes,
     Dim,
     Extent,
@@ -143,9 +142,9 @@ def _launch(
     passed: dict[str, dict[str, Any]] = {}
     if kernel.boxes:
         passed[MAPS] = {"maps": [_map(boxes, at) for boxes in kernel.boxes]}
-    if kernel.parts:
-        first = stage.entry == kernel.launches[0].entry
-        passed[PARTS] = {"parts": [_dim(dim, at) for dim in kernel.parts] if first else None}
+    first = stage.entry == kernel.launches[0].entry
+    for name, dims in kernel.parts.items():
+        passed[name] = {"parts": [_dim(dim, at) for dim in dims] if first else None}
     return {
         "entry": stage.entry,
         "types": stage.abi,

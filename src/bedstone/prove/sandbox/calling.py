@@ -9,9 +9,9 @@ each block of a grid.
                 for a size of one of them, or {"maps": [[name, rows, width, height], ...]}: tensor
                 maps of bf16 matrices, by the parameter that holds their rows (null: all there are)
                 and those that their values a row are the product of
-                {"parts": [[[parameter, ...], per, more], ...]} is memory of f32 values that one
-                launch leaves for the next: each extent is `more` beside the product of parameters,
-                over `per`; {"parts": null} is that of the launch before
+                {"parts": [[[parameter, ...], per, more], ...]} is memory of the call's own, f32
+                values that one launch leaves for the next: each extent is `more` beside the product
+                of parameters, over `per`; {"parts": null} is that of the launch before
     grid        for each extent a number, or [parameter, per, times]: `times` blocks for each `per`
     shared      bytes of scratch, and [parameter, bytes] for what each of its values adds
     then        further launches of the module, on a CPU: `entry` and all but `tensors` of the above
@@ -70,7 +70,7 @@ class Calling:
     def parts(self, numbers: Sequence[Any]) -> int | None:
         """How many values it leaves for the next launch; None where it leaves none."""
         found = next((p["parts"] for p in self.parameters if p.get("parts")), None)
-        return None if found is None else prod(_dim(dim, numbers) for dim in found)
+        return None if found is None else count_values(found, numbers)
 
     def scratch(self, numbers: Sequence[Any]) -> int:
         """Bytes of scratch of a block."""
@@ -104,6 +104,11 @@ def _calling(value: Mapping[str, Any], tensors: tuple[str, ...]) -> Calling:
         _on_gpu(value) if "block" in value else None,
         tuple((str(each["entry"]), _calling(each, tensors)) for each in value.get("then", ())),
     )
+
+
+def count_values(parts: Sequence[Any], numbers: Sequence[Any]) -> int:
+    """How many values memory of such extents holds."""
+    return prod(_dim(dim, numbers) for dim in parts)
 
 
 def _on_gpu(value: Mapping[str, Any]) -> OnGpu:

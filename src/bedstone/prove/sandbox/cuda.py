@@ -14,7 +14,7 @@ import torch
 
 from bedstone.errors import BedstoneError
 from bedstone.prove.results import ResultError
-from bedstone.prove.sandbox.calling import Calling, OnGpu, read_calling
+from bedstone.prove.sandbox.calling import Calling, OnGpu, count_values, read_calling
 from bedstone.prove.write import CALL
 from bedstone.spec.manifest import BytesParam, ParamType
 from bedstone.spec.param import param_bytes, parse_param
@@ -88,15 +88,16 @@ class Kernel:
         grid = self.calling.extents(numbers)
         if not all(grid):
             return _nothing
+        own = [_own_memory(value, numbers, tensors[0].device) for value in values]
         packed = tuple(
             self._packed(each, type_, given, numbers)
-            for each, type_ in zip(values, self.types, strict=True)
+            for each, type_ in zip(own, self.types, strict=True)
         )
         shared = self.calling.scratch(numbers)
         a, b, c = self.on.cluster or (1, 1, 1)
         self.driver.allow(self.function, shared, large_clusters=a * b * c > _PORTABLE_CLUSTER)
         launch = Launch(grid, self.on.block, self.on.cluster, shared, packed)
-        return self.driver.ready(self.function, launch)
+        return _holding(own, self.driver.ready(self.function, launch))
 
     def _packed(
         self,
@@ -116,8 +117,29 @@ class Kernel:
                     self.driver.tensor_map(_matrix(given[each[0]], numbers, *each[1:]))
                     for each in boxes
                 )
+            case ("parts", memory), _:
+                return struct.pack("<Q", memory.data_ptr())
             case (kind, number), _:
                 return struct.pack(_PACKED[kind], number)
+
+
+def _own_memory(
+    value: tuple[str, Any], numbers: Sequence[Any], device: torch.device
+) -> tuple[str, Any]:
+    """The parameter's kind and value, memory of the call's own being made."""
+    kind, extents = value
+    if kind != "parts":
+        return value
+    return kind, torch.full((count_values(extents, numbers),), torch.nan, device=device)
+
+
+def _holding(memory: object, run: Callable[[], None]) -> Callable[[], None]:
+    """The launch, with memory that is let go of when it is."""
+
+    def held(_memory: object = memory) -> None:
+        run()
+
+    return held
 
 
 def _nothing() -> None:

@@ -132,6 +132,9 @@ class CpuDevice:
         """Give each thread what the blocks it runs share."""
         self._replayer.reserve(max(nbytes.values(), default=0))
 
+    def admit_blocks(self, blocks: Mapping[int, int]) -> None:
+        """Blocks run one after another: none waits for another."""
+
     def replay(self, capture: Capture, repeat: int, taps: Sequence[Tap]) -> Finished:
         """Run the capture's launch list `repeat` times; it is over on return."""
         self._replayer.replay(capture.address, capture.count, repeat, taps)

@@ -237,6 +237,22 @@ class CudaDriver:
         which = names.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
         return int(self._call("cuFuncGetAttribute", which, function))
 
+    def has(self, module: int, name: str) -> bool:
+        """Ask for its address."""
+        try:
+            self._call("cuModuleGetGlobal", module, name.encode())
+        except CudaError as error:
+            if error.code == NOT_FOUND:
+                return False
+            raise
+        return True
+
+    def blocks_at_once(self, function: int, threads: int, shared: int) -> int:
+        """Those of a multiprocessor, of every multiprocessor."""
+        each = self._call("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, shared)
+        which = self._api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        return int(each) * int(self._call("cuDeviceGetAttribute", which, self._device))
+
     def allow_shared(self, function: int, nbytes: int) -> None:
         """Raise what its blocks may share."""
         names = self._api.CUfunction_attribute

@@ -51,6 +51,7 @@ class CudaDevice:
         self._modules = Modules(driver)
         self._on_close(self._modules.close)
         self._targets: list[Target] = []
+        self._shared: dict[int, int] = {}
         self._staging: list[Staging] = []
         self._blas: Blas | None = None
         self._steps = Steps(driver, self._stream, self._targets)
@@ -180,6 +181,14 @@ class CudaDevice:
         except CudaError as error:
             raise KernelError(f"{tensor} over {nbytes} bytes at {address:#x}: {error}") from error
 
+    def admit_blocks(self, blocks: Mapping[int, int]) -> None:
+        """Refuse what would wait for blocks that cannot run."""
+        for handle, most in blocks.items():
+            target = self._targets[handle]
+            if target.builtin is None:
+                shared = self._shared.get(handle, 0)
+                self._modules.require_together(target.function, target.kernel, most, shared)
+
     def reserve_shared(self, nbytes: Mapping[int, int]) -> None:
         """Set the limit of functions whose blocks share memory beside their own.
 
@@ -187,6 +196,7 @@ class CudaDevice:
 
         Raises `KernelError`: one would share more than the GPU has.
         """
+        self._shared |= nbytes
         for handle, most in nbytes.items():
             target = self._targets[handle]
             if not most:

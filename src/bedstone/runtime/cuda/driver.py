@@ -188,6 +188,12 @@ class Driver(Protocol):
     def most_threads(self, function: int) -> int:
         """The most threads a block of it may have."""
 
+    def has(self, module: int, name: str) -> bool:
+        """Whether a module has a variable of that name."""
+
+    def blocks_at_once(self, function: int, threads: int, shared: int) -> int:
+        """How many blocks of it the device holds, of so many threads and bytes they share."""
+
     def allow_shared(self, function: int, nbytes: int) -> None:
         """Raise what its blocks may share, beyond what is declared in its source."""
 

@@ -6,6 +6,7 @@ compiled for several types. The launch's parameters say which of them is meant.
 
 import contextlib
 from collections.abc import Sequence
+from math import prod
 
 from bedstone.errors import KernelError, TargetError
 from bedstone.runtime.cuda.driver import FOREIGN_CODE, CudaError, Driver
@@ -20,6 +21,9 @@ from bedstone.target.ptx import Isa
 
 _PORTABLE_CLUSTER = 8
 
+MEETING = "bs_arrivals"
+"""The variable of a module whose kernels' blocks wait for each other."""
+
 
 class Modules:
     """What a device has loaded. `newest` is the PTX that its driver takes."""
@@ -28,6 +32,7 @@ class Modules:
         self._driver = driver
         self._newest = newest or newest_isa(driver.facts.version)
         self._loaded: dict[str, tuple[int, ...]] = {}
+        self._meeting: dict[int, str] = {}
 
     def function(self, artifact: Artifact, kernel: Kernel) -> int:
         """The function that takes exactly what the launch passes, ready for its geometry.
@@ -36,16 +41,35 @@ class Modules:
         Raises `TargetError`: the module's code is not for this device or driver.
         """
         where = f"kernel `{kernel.entry}` of module `{artifact.module}` (`{artifact.path}`)"
-        found = [
-            function
+        found = {
+            function: module
             for module in self._modules(artifact, where)
             if (function := self._driver.function(module, kernel.entry)) is not None
-        ]
+        }
         if not found:
             raise KernelError(f"{where}: the module has no such function")
-        function = self._fitting(found, kernel, where)
+        function = self._fitting(list(found), kernel, where)
         self._require_geometry(function, kernel, where)
+        if self._driver.has(found[function], MEETING):
+            self._meeting[function] = where
         return function
+
+    def require_together(self, function: int, kernel: Kernel, blocks: int, shared: int) -> None:
+        """Require that blocks which wait for each other run all at once.
+
+        Raises `TargetError`: the device does not hold as many as there are.
+        """
+        if function not in self._meeting:
+            return
+        threads = prod(kernel.block)
+        most = self._driver.blocks_at_once(function, threads, shared)
+        if blocks > most:
+            raise TargetError(
+                f"{self._meeting[function]}: its {blocks} blocks wait for each other, and GPU "
+                f"`{self._driver.facts.name}` (or the slice of it that this process has) holds "
+                f"{most} of them at once: compile the package with numerics `precise`, whose "
+                "launches are apart"
+            )
 
     def misfit(self, artifact: Artifact) -> str | None:
         """Why none of a module's code runs here, and what to do; nothing is loaded.
@@ -112,11 +136,11 @@ class Modules:
         )
 
     def _require_geometry(self, function: int, kernel: Kernel, where: str) -> None:
-        x, y, z = kernel.block
+        threads = prod(kernel.block)
         most = self._driver.most_threads(function)
-        if x * y * z > most:
+        if threads > most:
             raise KernelError(
-                f"{where}: its launch has blocks of {x * y * z} threads, it was compiled for "
+                f"{where}: its launch has blocks of {threads} threads, it was compiled for "
                 f"{most} at most"
             )
         a, b, c = kernel.cluster or (1, 1, 1)
