@@ -10,6 +10,7 @@ import pytest
 from bedstone.build.request import Package
 from bedstone.checkpoint.tensors import TensorInfo
 from bedstone.errors import CallerError, DeviceError, ManifestError, WeightError
+from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.device import Memory
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import Parts, load, read_package
@@ -194,6 +195,26 @@ def test_a_source_is_read_when_first_needed_and_kept_while_it_is(axpy_load):
     session = axpy_load(buffers, programs, checkpoint, progress=progress)
     assert f32(session, "sum")[0] == 12
     assert seen == [(0, 3, []), (1, 3, ["early"]), (2, 3, ["early", "late"])]
+
+
+def test_what_is_left_for_states_is_asked_once_everything_else_is_there(axpy_load, monkeypatch):
+    buffers = {"raw": buffer("source", "s"), "d": buffer("carry"), "y": buffer("inout")}
+    programs = {
+        "derive": Program((axpy(1.0, "raw", "d"),), derive=True),
+        "run": Program((axpy(1.0, "d", "y"),)),
+    }
+    seen = []
+    free_bytes = CpuDevice.free_bytes
+
+    def asked(device):
+        seen.append("free")
+        return free_bytes(device)
+
+    monkeypatch.setattr(CpuDevice, "free_bytes", asked)
+    axpy_load(
+        buffers, programs, Checkpoint(s=[1] * N), progress=lambda stage, *_: seen.append(stage)
+    )
+    assert seen.index("derive") < len(seen) - 1 - seen[::-1].index("free")
 
 
 def test_once_programs_run_after_derived_ones(axpy_load):

@@ -1,9 +1,9 @@
 """From a package to a session.
 
 The order is part of the contract: verify or recall the verdict, modules, whether they and the rank
-groups fit here, ABI, where weights come from, buffers, weights, states from what memory is left,
-lowering, `derive` programs, `once` programs. Whatever fails does so before the next step takes
-memory, and leaves no thread behind.
+groups fit here, ABI, where weights come from, buffers, weights, lowering, `derive` programs, states
+from what memory is left, `once` programs. Whatever fails does so before the next step takes memory,
+and leaves no thread behind.
 """
 
 import gc
@@ -226,6 +226,8 @@ def _load(
             # no address is needed to lower, so weights arrive meanwhile
             lowered = _lowered(manifest, ranks)
             arriving.wait()
+        # a system may count memory as free until it is written
+        binder.run_derived(regions)
         capacity = plan_capacity(
             manifest,
             options.get("tokens"),
@@ -235,7 +237,6 @@ def _load(
         )
         regions.memory.update(allocate_states(manifest, capacity, device))
         programs = _link(manifest, lowered, regions)
-        binder.run_derived(regions)
     loaded = Loaded(verified, device, regions.memory, programs, capacity, parts.knobs)
     _run_once(loaded, progress)
     return loaded
