@@ -9,6 +9,7 @@ import torch
 
 from bedstone.build.kernels import modules_of
 from bedstone.build.lane import lane_of
+from bedstone.lane.schedule import Numerics
 from bedstone.spec.codec import parse, serialize
 from bedstone.spec.manifest import Manifest, Module
 from bedstone.target.cpu import choose
@@ -23,11 +24,13 @@ Edit = tuple[str, str, str]
 """A source's name, text in it, and what to put in its place."""
 
 
-def rebuilt(package: Path, out: Path, module: str, *edits: Edit) -> Path:
+def rebuilt(
+    package: Path, out: Path, module: str, *edits: Edit, numerics: Numerics = "precise"
+) -> Path:
     """`package` copied to `out`, `module` compiled from sources with the `edits` made."""
     manifest = parse((package / "manifest.json").read_bytes())
     hardware = choose("auto", read_sets(), read_features())
-    kernel = modules_of(lane_of(hardware, "precise").kernels.kernels.values())[module]
+    kernel = modules_of(lane_of(hardware, numerics).kernels.kernels.values())[module]
     unit = read_sources(hardware).unit(kernel.source, kernel.defines)
     here = edited(unit, out.with_suffix(".sources"), edits, (".c", ".h"))
     (built,) = compile_many([here], cache=here.include[0] / "built", compiler=find_compiler())
