@@ -3,9 +3,9 @@
     python3 scripts/interop_kern.py PACKAGE [WEIGHTS]     (needs kern-llm 0.3.1, torch and a GPU)
 
 Both get the same inputs, drawn within what the manifest declares, and run the same programs with
-the same vars, one after another. Every output, and every buffer a caller may write, has to hold the
-same bytes after each. Exit 1 where they differ. Without a package the toy model of the tests is
-compiled and used.
+the same vars, one after another; rows lie where their positions do. Every output, and every buffer
+a caller may write, has to hold the same bytes after each. Exit 1 where they differ. Without a
+package the toy model of the tests is compiled and used.
 """
 
 import ctypes
@@ -25,9 +25,13 @@ from bedstone.runtime.load import Parts, load, read_package
 from bedstone.runtime.memory import extents, upper_bounds
 from bedstone.runtime.session import Session
 from bedstone.spec.codec import serialize
+from bedstone.spec.expr import evaluate
 from bedstone.spec.manifest import Buffer, Manifest, Module, State
 
 ROUNDS = 6
+
+Given = dict[str, "np.ndarray[tuple[int, ...], np.dtype[np.generic]]"]
+"""A value for every buffer that a caller writes."""
 
 
 class Reference:
@@ -92,13 +96,40 @@ def drawn(
     return (np.sort(values) if buffer.domain and buffer.domain.monotone else values).astype(dtype)
 
 
+def seat(manifest: Manifest, program: str, env: dict[str, int], given: Given) -> None:
+    """Give rows of a paged model the slots of their positions, on pages of their sequence's own.
+
+    Pages stay from step to step: rows that read what another row of their step writes would race.
+    """
+    paged = {n: b.domain.stride for n, b in manifest.buffers.items() if b.domain is not None}
+    table, page = max(paged.items(), key=lambda each: each[1], default=("", 1))
+    if page == 1:
+        return
+    sequences, width = given[table].shape
+    given[table] = np.arange(sequences * width, dtype=np.int32).reshape(sequences, width)
+    batch = manifest.programs[program].batch
+    filled = {buffer.fill: name for name, buffer in manifest.buffers.items()}
+    if batch is None or not {"position", "slot"} <= filled.keys():
+        # its rows come from the step before, or lie nowhere
+        return
+    position, slot = given[filled["position"]], given[filled["slot"]]
+    each = evaluate(batch.rows, env)
+    at = np.arange(len(position))
+    row = np.minimum(at // each, sequences - 1)
+    position[:] = position[row] % max(1, width * page // 2 - each) + at % each
+    slot[:] = given[table][row, position // page] * page + position % page
+
+
 def steps(manifest: Manifest, session: Session, rng: np.random.Generator) -> Iterator[tuple]:
-    """Programs a caller drives, each with some assignments of the vars it reads."""
+    """Programs a caller drives, each round's with the same assignment of the vars they read.
+
+    A chain goes on with as many rows as the step before it had.
+    """
     for _ in range(ROUNDS):
+        every = {name: int(rng.integers(1, var.max + 1)) for name, var in manifest.vars.items()}
         for name, program in sorted(manifest.programs.items()):
             if not (program.once or program.derive):
-                reads = session.reads(name)
-                yield name, {v: int(rng.integers(1, manifest.vars[v].max + 1)) for v in reads}
+                yield name, {var: every[var] for var in session.reads(name)}
 
 
 def compare(parts: Parts, weights: list[str], scratch: Path) -> list[str]:
@@ -112,8 +143,9 @@ def compare(parts: Parts, weights: list[str], scratch: Path) -> list[str]:
         written = [n for n, b in manifest.buffers.items() if b.kind in {"input", "inout"}]
         read = [n for n, b in manifest.buffers.items() if b.kind in {"output", "inout"}]
         for program, env in steps(manifest, session, rng):
-            for name in written:
-                data = drawn(manifest.buffers[name], session, rng)
+            given = {name: drawn(manifest.buffers[name], session, rng) for name in written}
+            seat(manifest, program, env, given)
+            for name, data in given.items():
                 session.write(name, data)
                 reference.write(name, data.tobytes())
             session.run(program, **env)

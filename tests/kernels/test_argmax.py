@@ -82,3 +82,24 @@ def test_each_row_of_a_batch_advances_as_it_would_alone(
     assert outs["next"].tolist() == outs["token"].tolist() == tokens
     assert outs["at"].tolist() == [5 + (not bad), 11, 0 + (not bad)]
     assert outs["to_slot"].tolist() == ([1, 23, 28] if bad else [2, -1, 29])
+
+
+@pytest.mark.parametrize("rows", [1, 8, 17, 64, 77])
+def test_every_row_of_a_large_batch_is_looked_at(library: Library, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    pages = np.arange(3 * rows, dtype=np.int32).reshape(rows, 3)
+    for bad in (None, 0, rows // 2, rows - 1):
+        logits = rng.standard_normal((rows, 300)).astype(np.float32)
+        if bad is not None:
+            logits[bad, 299] = np.nan
+        outs = {name: poison((rows,), np.int32) for name in OUTPUTS if name != "error"}
+        error = poison((1,), np.int32)
+        library.call(
+            "argmax_rows", logits=logits, position=np.full(rows, 4, np.int32), pages=pages, **outs,
+            error=error, rows=rows, vocab=300, page=PAGE, pages_width=3,
+        )  # fmt: skip
+        assert error[0] == (bad is not None)
+        tokens = logits.argmax(axis=1) if bad is None else np.zeros(rows)
+        np.testing.assert_array_equal(outs["next"], tokens)
+        np.testing.assert_array_equal(outs["token"], tokens)
+        assert set(outs["at"].tolist()) == {5 if bad is None else 4}

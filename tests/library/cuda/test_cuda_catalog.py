@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from math import prod
 
 import pytest
 
@@ -15,6 +16,8 @@ from bedstone.spec.manifest import BufferParam, ScalarParam
 from bedstone.target.records import KERNELS
 
 MOST_THREADS = 1024
+MOST_BLOCKS = 8
+"""Of a cluster, wherever a kernel runs: more is an attribute that kern-llm 0.3.1 does not set."""
 MOST_SHARED = 232_448
 FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 
@@ -48,6 +51,12 @@ def test_every_launch_fits_a_gpu(held: KernelSet) -> None:
         used |= {param for param, _ in kernel.shared.per} if kernel.shared else set()
         assert used <= scalars, name
         assert kernel.shared is None or kernel.shared.bytes <= MOST_SHARED, name
+
+
+@sets
+def test_a_cluster_is_of_no_more_blocks_than_any_runtime_launches(held: KernelSet) -> None:
+    for kernel in held.every:
+        assert prod(kernel.cluster or (1,)) <= MOST_BLOCKS, kernel.entry
 
 
 @sets

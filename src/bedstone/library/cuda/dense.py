@@ -24,7 +24,6 @@ def _norm(rows: int) -> Geometry:
 _ONE_ROW = Geometry(threads(256), _ROW)
 _EACH = Geometry(threads(256), (Extent("count", 4 * 256),))
 _CLUSTER = Geometry(threads(1024), (Extent(times=8),), cluster=(8, 1, 1))
-_LARGE_CLUSTER = Geometry(threads(1024), (Extent(times=16),), cluster=(16, 1, 1))
 _ROW_CLUSTER = Geometry(threads(512), (Extent(times=8),), cluster=(8, 1, 1))
 _ROW_CLUSTERS = Geometry(threads(512), (Extent("rows", times=4),), cluster=(4, 1, 1))
 _HEADS = Geometry(threads(128), (Extent("rows"), Extent(times=10)))
@@ -40,8 +39,7 @@ _ENTRIES: dict[Geometry, str] = {
     _ONE_ROW: "quantize quantize_p set_rows set_cols add_row take_part concat silu_p gelu_tanh_p "
     "sigmoid_p softplus_p embed_*",
     Geometry(threads(256), ()): "take_row",
-    _CLUSTER: "argmax",
-    _LARGE_CLUSTER: "argmax_rows",
+    _CLUSTER: "argmax argmax_rows",
     _ROW_CLUSTER: "sample sample_carried",
     _ROW_CLUSTERS: "sample_rows sample_carried_rows",
     Geometry(threads(32), ()): "finish finish_rows",
