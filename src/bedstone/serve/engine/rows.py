@@ -68,6 +68,7 @@ class Rows:
         self._bounds: Bounds | None = None
         self._spare: int | None = None
         self._aside: list[NDArray[np.generic]] = []
+        self._behind = 0
         self._all: tuple[Sequence, ...] = ()
         self._all_of = -1
 
@@ -77,13 +78,13 @@ class Rows:
     @property
     def tokens(self) -> NDArray[np.int32]:
         """What goes in next of each row."""
-        self.settle()
+        self._catch_up()
         return self._tokens
 
     @property
     def positions(self) -> NDArray[np.int32]:
         """Where it goes."""
-        self.settle()
+        self._catch_up()
         return self._positions
 
     @property
@@ -94,15 +95,20 @@ class Rows:
         return self._all
 
     def settle(self) -> None:
-        """Take in what was set aside: sequences have their tokens, rows what goes in next."""
-        if not self._aside:
-            return
-        made, self._aside = np.stack(self._aside, axis=1), []
-        count, steps = made.shape
-        self._tokens[:count] = made[:, -1]
-        self._positions[:count] += steps
-        for sequence, tokens in zip(self.sequences, made.tolist(), strict=True):
-            sequence.tokens.extend(tokens)
+        """Give the sequences their tokens that were set aside."""
+        self._catch_up()
+        if self._aside:
+            made, self._aside = np.stack(self._aside, axis=1).tolist(), []
+            for sequence, tokens in zip(self.sequences, made, strict=True):
+                sequence.tokens.extend(tokens)
+
+    def _catch_up(self) -> None:
+        """Have what goes in next, and where, after the steps that were set aside."""
+        if self._behind:
+            count = len(self.sequences)
+            self._tokens[:count] = self._aside[-1]
+            self._positions[:count] += self._behind
+            self._behind = 0
 
     def add(self, sequence: Sequence, *, needs_host: bool) -> int:
         """Give a sequence, of which only the last token is not fed, the next row."""
@@ -162,6 +168,7 @@ class Rows:
 
     def advance(self, made: NDArray[np.generic]) -> None:
         """Each row has a token more, which goes in next; its sequence is not told."""
+        self.settle()
         count = len(self.sequences)
         self.tokens[:count] = made
         self.positions[:count] += 1
@@ -170,6 +177,7 @@ class Rows:
     def set_aside(self, made: NDArray[np.generic]) -> None:
         """Each row has a token more, and its sequence."""
         self._aside.append(made)
+        self._behind += 1
         if len(self._aside) == _MOST_ASIDE:
             self.settle()
         self._count_on()
@@ -182,7 +190,8 @@ class Rows:
             self._spare -= 1
 
     def advance_one(self, row: int, token: int) -> None:
-        """One row has a token more."""
+        """One row has a token more; its sequence is not told."""
+        self.settle()
         self.tokens[row] = token
         self.positions[row] += 1
         self._forget()
@@ -213,6 +222,7 @@ class Rows:
 
     def held(self) -> list[tuple[Sequence, int]]:
         """Each with how many tokens its states hold."""
+        self.settle()
         return list(zip(self.sequences, self.positions.tolist(), strict=False))
 
     def slots(self, unit: int) -> NDArray[np.int32]:
