@@ -217,6 +217,10 @@ def test_the_command_tells_keeps_and_shows_a_proof(package, swap_cache, tmp_path
     assert (swapped.exit_code, lines[-1].split(":")[:2]) == (1, ["FAIL", " drift"])
     worst = next(line for line in lines if line.startswith("replay: "))
     assert "norm(rows=" in worst
+    # norms of layers are told once for all of them
+    spans = [line for line in lines if line.startswith("diff: span decode#")]
+    assert len(spans) == len({line.partition("`")[2] for line in spans})
+    assert any(" alike: `" in line for line in spans)
     shown = CliRunner().invoke(app, ["prove", "show", str(kept)])
     assert (shown.exit_code, shown.stdout) == (1, swapped.stdout)
     assert json.loads(kept.read_text())["verdict"]["rule"] == "drift"

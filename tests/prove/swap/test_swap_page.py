@@ -42,6 +42,18 @@ def test_the_page_says_all_that_the_command_does(text, timed_proof):
     assert "old&lt;script&gt;" in text
 
 
+def test_ops_are_listed_with_their_worst_errors_first(text, timed_proof):
+    table = text.partition("<th>Worst error")[2].partition("</table>")[0]
+    rows = [row.partition("</span>")[2].split("<td>") for row in table.split("<tr>")[1:]]
+    ops = {"+".join(result.span.a.ops) for result in timed_proof.results}
+    assert {name for name, _, _ in rows} == ops
+    assert sum(int(count) for _, count, _ in rows) == len(timed_proof.results)
+    errors = [float(error) for _, _, error in rows]
+    assert errors == sorted(errors, reverse=True)
+    # norms are off by two percent
+    assert errors[0] == pytest.approx(0.02, rel=0.1)
+
+
 OUTSIDE = """
 return [...document.querySelectorAll("svg")].flatMap(svg => {
   const box = svg.getBoundingClientRect();

@@ -40,12 +40,13 @@ def emit_page(proof: Proof, bounds: Bounds, told: Sequence[str], sides: tuple[st
 
 def _errors(proof: Proof, bounds: Bounds) -> str:
     """A point for each span that was replayed: its length, and how far off it is."""
-    ops = list(dict.fromkeys("+".join(result.span.a.ops) for result in proof.results))
+    ops = _worst_first(proof.results)
     scale = _Scale(proof, bounds)
-    drawn = "".join([*_grid(scale, bounds), *_points(proof, ops, scale)])
+    drawn = "".join([*_grid(scale, bounds), *_points(proof, list(ops), scale)])
     key = "".join(
         f'<tr><td><span class="key" style="background:{_colour(at)}"></span>{escape(name)}'
-        for at, name in enumerate(ops)
+        f"<td>{len(errors)}<td>{_told(max(errors))}"
+        for at, (name, errors) in enumerate(ops.items())
     )
     label = "Error of each span by the position it reaches"
     return (
@@ -54,8 +55,20 @@ def _errors(proof: Proof, bounds: Bounds) -> str:
         "length that a sequence has reached. The solid line is the bound of drift; points on the "
         "lowest line are the same in value.</p>\n"
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">{drawn}</svg>\n'
-        f"<table>{key}</table>"
+        f"<table><tr><th>Op<th>Spans<th>Worst error{key}</table>"
     )
+
+
+def _worst_first(results: Sequence[SpanResult]) -> dict[str, list[float]]:
+    """The errors of the spans of each op, or row of ops."""
+    errors: dict[str, list[float]] = {}
+    for result in results:
+        errors.setdefault("+".join(result.span.a.ops), []).append(_error(result))
+    return dict(sorted(errors.items(), key=lambda each: -max(each[1])))
+
+
+def _told(error: float) -> str:
+    return f"{error:.3g}" if error else "same"
 
 
 class _Scale:
@@ -116,7 +129,8 @@ def _error(result: SpanResult) -> float:
 
 
 def _colour(at: int) -> str:
-    return COLOURS[at % len(COLOURS)]
+    """One for each of the worst ops; the others share the last."""
+    return COLOURS[min(at, len(COLOURS) - 1)]
 
 
 def _times(perf: Perf) -> Iterator[str]:
@@ -139,7 +153,7 @@ def _chart(step: StepTime, bandwidth: float) -> Chart:
     ]
     return Chart(
         definition=f"{step.program}, {step.rows} rows up to length {step.longest}",
-        hardware="This CPU",
+        hardware="This machine",
         workloads=tuple(label for label, _, _ in rows),
         solutions=("A", "B"),
         points=tuple(points),

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -42,9 +42,21 @@ def _diff_lines(proof: Proof) -> Iterator[str]:
     yield from (f"diff: {what} differs" for what in proof.diff.apart)
     yield from (f"diff: state `{name}`: {how}" for name, how in proof.diff.resized.items())
     yield from (f"diff: op `{each.op}`: {each.change}" for each in proof.diff.ops)
-    for span in proof.diff.spans:
-        yield f"diff: span {span}: {_ops(span)}"
-        yield from (f"diff: span {span}: {why}" for why in span.mismatch)
+    for span, count in _kinds(proof.diff.spans):
+        yield f"diff: span {span}{_more(count)}: {_ops(span)}"
+        yield from (f"diff: span {span}{_more(count)}: {why}" for why in span.mismatch)
+
+
+def _kinds(spans: Iterable[Span]) -> Iterator[tuple[Span, int]]:
+    """The first of each kind of span, and how many there are."""
+    kinds: dict[tuple[object, ...], list[Span]] = {}
+    for span in spans:
+        kinds.setdefault((*_kind(span), span.mismatch), []).append(span)
+    yield from ((alike[0], len(alike)) for alike in kinds.values())
+
+
+def _more(count: int) -> str:
+    return f" and {count - 1} alike" if count > 1 else ""
 
 
 def _ops(span: Span) -> str:
@@ -67,9 +79,9 @@ def _run_lines(proof: Proof) -> Iterator[str]:
     for result in sorted(filter(_speaks, proof.results), key=_badness, reverse=True)[:_FINDINGS]:
         yield f"replay: {_finding(result, proof.turns)}"
     compared = {_kind(result.span) for result in proof.results}
-    for span in proof.diff.spans:
+    for span, count in _kinds(proof.diff.spans):
         if _kind(span) not in compared:
-            yield f"unreplayed: {span}: {_ops(span)}"
+            yield f"unreplayed: {span}{_more(count)}: {_ops(span)}"
     yield f"spans: {len(proof.results)} replayed, {e.unreplayed} not; {_told(e.spans.numbers)}"
     yield from _depth_lines(proof)
     yield f"spans: {e.spans.outside} bytes written outside"
