@@ -39,11 +39,15 @@ CASES = {
     "flip": [with_logits(NEAR, differing=1, kl=0.02, flips=1, over=1, beyond=1)],
     "undriven": [replace(GOOD, undriven=("p",)), replace(GOOD, compared=0)],
     "uneven": [replace(NEAR, uneven=1)],
+    "lasting": [
+        replace(NEAR, lasting=Distance(9, 4, 4, peak=6e-7)),
+        replace(NEAR, lasting=Distance(9, 4, 4, relative=4e-4, peak=1e-3)),
+    ],
     "bit-identical": [GOOD],
     "value-identical": [with_spans(GOOD, bits=2)],
     "logit evidence": [
         NEAR,
-        replace(NEAR, lasting=Distance(9, 4, 4, relative=4e-4)),
+        replace(NEAR, lasting=Distance(9, 4, 4, relative=1e-7, peak=4e-7)),
         with_logits(NEAR, differing=5, kl=0.009),
         with_logits(NEAR, differing=5, kl=0.009, flips=1, margin=0.1),
         replace(GOOD, unreplayed=1),

@@ -31,12 +31,14 @@ class Bounds:
 
     Drift is the root mean square of the error of what a span writes over that of A's values, `peak`
     the largest error of one value over the same; `lasting` is the drift of the float32 that
-    programs of loading leave, which no coding of theirs or before them excuses.
+    programs of loading leave, which no coding of theirs or before them excuses, and `rounded` what
+    the largest error of one value of them is at most where only roundings are others: six last bits.
     """
 
     kl: float = 0.01
     drift: float = 5e-3
     lasting: float = 5e-4
+    rounded: float = 5e-7
 
     def widened(self, sway: Numbers) -> Numbers:
         """The most KL divergence of each row that diverged so far [rows] in A by other last bits.
@@ -228,6 +230,12 @@ RULES: tuple[Rule, ...] = (
         "INCONCLUSIVE",
         lambda e, _: e.uneven > 0 and e.steady,
         "B is off in some spans as it is not in others alike: not as roundings are",
+    ),
+    Rule(
+        "lasting",
+        "INCONCLUSIVE",
+        lambda e, b: e.lasting.peak > b.rounded,
+        "what B leaves for good while loading is off by more than roundings of float32",
     ),
     Rule(
         "bit-identical",
