@@ -31,8 +31,8 @@ class Bounds:
 
     Drift is the root mean square of the error of what a span writes over that of A's values, `peak`
     the largest error of one value over the same; `lasting` is the drift of the float32 that
-    programs of loading leave, which no coding of theirs or before them excuses, and `rounded` what
-    the largest error of one value of them is at most where only roundings are others: six last bits.
+    programs of loading leave, which no coding of theirs or before them excuses, and `rounded` the
+    most that one value of them is off where only roundings are others: six last bits.
     """
 
     kl: float = 0.01
