@@ -138,7 +138,8 @@ def compare(parts: Parts, weights: list[str], scratch: Path) -> list[str]:
     differences: list[str] = []
     manifest = parts.manifest
     options = {"checkpoint": weights[0]} if weights else {}
-    with load(parts, device="cuda", **options) as session:
+    many = max((var.max for var in manifest.vars.values() if var.axis == "groups"), default=1)
+    with load(parts, device="cuda", sequences=many, **options) as session:
         reference = Reference(parts, weights, scratch)
         written = [n for n, b in manifest.buffers.items() if b.kind in {"input", "inout"}]
         read = [n for n, b in manifest.buffers.items() if b.kind in {"output", "inout"}]

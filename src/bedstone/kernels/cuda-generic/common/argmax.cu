@@ -7,8 +7,6 @@
 #include "pack.cuh"
 
 #define THREADS 1024
-#define WARPS (THREADS / 32)
-#define ROWS 8  // of a batch that a block looks at before its warps wait for each other
 #define MOST_BLOCKS 8  // of a cluster
 
 struct Best {
@@ -52,25 +50,26 @@ static __device__ __forceinline__ Best search(const float *logits, int vocab, in
     return best;
 }
 
-// Of what this warp looks at of a row, left where the others of its block leave theirs.
-static __device__ __forceinline__ void leave_best(Best *warps, const float *logits, int vocab, int rank, int blocks) {
+// Of this block, in each thread of its first warp.
+static __device__ __forceinline__ Best best_of_block(const float *logits, int vocab, int rank, int blocks) {
+    __shared__ Best warps[THREADS / 32];
     Best best = best_of_warp(by_four(vocab) ? search<4>(logits, vocab, rank, blocks)
                                             : search<1>(logits, vocab, rank, blocks));
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = best;
+    __syncthreads();
+    best = threadIdx.x < 32 ? best_of_warp(warps[threadIdx.x]) : nothing();
+    __syncthreads();
+    return best;
 }
 
 // What the blocks of a cluster found together, in the first thread of its first block.
 static __device__ __forceinline__ Best best_of_row(const float *logits, int vocab) {
-    __shared__ Best blocks[MOST_BLOCKS], warps[WARPS];
+    __shared__ Best blocks[MOST_BLOCKS];
     int rank = cluster_rank();
-    leave_best(warps, logits, vocab, rank, cluster_size());
-    __syncthreads();
-    if (threadIdx.x < 32) {
-        Best own = best_of_warp(warps[threadIdx.x]);
-        if (threadIdx.x == 0) *of_block(blocks + rank, 0) = own;
-    }
+    Best best = best_of_block(logits, vocab, rank, cluster_size());
+    if (threadIdx.x == 0) *of_block(blocks + rank, 0) = best;
     cluster_sync();
-    Best best = nothing();
+    best = nothing();
     for (int i = 0; i < cluster_size(); i++) best = better(best, blocks[i]);
     return best;
 }
@@ -99,23 +98,6 @@ argmax(const float *logits, const int *position, const int *pages, int *next, in
     if (best.finite && inside) run[advanced] = best.index;
 }
 
-// The best of up to ROWS rows, each `apart` rows from the one before, goes to `next`; whether all were finite,
-// as far as this thread knows. A warp begins the next row without waiting for others.
-static __device__ __forceinline__ int best_of_rows(const float *logits, int *next, int vocab, int rows, int apart) {
-    __shared__ Best warps[ROWS][WARPS];
-    int count = min(ROWS, 1 + (rows - 1) / apart), warp = threadIdx.x / 32;
-    for (int i = 0; i < count; i++) leave_best(warps[i], logits + (i64)i * apart * vocab, vocab, 0, 1);
-    __syncthreads();
-    int finite = 1;
-    if (warp < count) {
-        Best best = best_of_warp(warps[warp][threadIdx.x % 32]);
-        finite = best.finite;
-        if (threadIdx.x % 32 == 0) next[warp * apart] = best.index;
-    }
-    __syncthreads();
-    return finite;
-}
-
 // Each row is a sequence, and a block's. The step is one: a bad logit of any row keeps all where they are.
 BS_KERNEL(THREADS)
 argmax_rows(const float *logits, const int *position, const int *pages, int *next, int *error, int *token,
@@ -124,9 +106,11 @@ argmax_rows(const float *logits, const int *position, const int *pages, int *nex
     if (idle_block()) return;
     __shared__ int finites[MOST_BLOCKS];
     int rank = cluster_rank(), blocks = cluster_size(), finite = 1;
-    for (int r = rank; r < rows; r += ROWS * blocks)
-        finite &= best_of_rows(logits + (i64)r * vocab, next + r, vocab, rows - r, blocks);
-    finite = __syncthreads_and(finite);
+    for (int r = rank; r < rows; r += blocks) {
+        Best best = best_of_block(logits + (i64)r * vocab, vocab, 0, 1);
+        finite &= best.finite;
+        if (threadIdx.x == 0) next[r] = best.index;
+    }
     if (threadIdx.x == 0) *of_block(finites + rank, 0) = finite;
     cluster_sync();
     if (!last_word()) return;
