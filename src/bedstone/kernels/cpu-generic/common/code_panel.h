@@ -229,6 +229,7 @@ typedef struct {
 #if BS_PANELS
     const uint8_t *stored[2]; /* the panels of which weight rows are taken, */
     int lane;                 /* and the first one's place in its panel */
+    const struct bs_brought *rows;
 #endif
     bs_code_panel panel; /* of those blocks, once packed */
     const bs_span *span;

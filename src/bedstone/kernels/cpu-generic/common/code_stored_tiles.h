@@ -12,6 +12,35 @@
 #define BS_STORED_TILE 6
 #define BS_STORED_LEAST 3
 
+/* What one row brings of each block of a span, as a `bs_span` has it of all rows. Rows lie as far apart as it is
+   long, so a tile finds all of them behind one address here too, and nothing is dealt. */
+typedef struct bs_brought {
+    float by[BS_SPAN];
+#if BS_STARTS
+    int32_t start[BS_SPAN];
+#elif BS_HAS_OFFSET
+    float total[BS_SPAN];
+#endif
+} bs_brought;
+
+static void bs_stored_lay(const bs_activations *a, int first, int count, size_t from, int rows, bs_brought *out)
+{
+    for (int r = 0; r < bs_max(rows, BS_STORED_LEAST); r++) {
+        size_t row = bs_picked(a, from + (size_t)bs_min(r, rows - 1));
+        size_t place = row * ((size_t)a->pitch / 32) + (size_t)first;
+        const float *by = a->scales + place;
+        const int32_t *sums = a->sums + place;
+        for (int b = 0; b < count; b++) {
+            out[r].by[b] = by[b];
+#if BS_STARTS
+            out[r].start[b] = -BS_ZERO * sums[b];
+#elif BS_HAS_OFFSET
+            out[r].total[b] = by[b] * (float)sums[b];
+#endif
+        }
+    }
+}
+
 /* The integer products of a block of two panels with each row: a row's four codes are read once for both. */
 static BS_INLINE void bs_stored_dots(const bs_pass *p, int b, const int rows, const int8_t *const *x,
                                      voi dot[2][BS_STORED_TILE])
@@ -48,10 +77,10 @@ static BS_INLINE void bs_stored_scale(const bs_pass *p, int b, const int rows, i
 #endif
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            vof by = scale * p->span->by[b][r0 + r];
+            vof by = scale * p->rows[r0 + r].by[b];
             acc[i][r] = vo_fma(by, __builtin_convertvector(dot[i][r], vof), acc[i][r]);
 #if BS_HAS_OFFSET
-            acc[i][r] = vo_fma(offset, vo_set(p->span->total[b][r0 + r]), acc[i][r]);
+            acc[i][r] = vo_fma(offset, vo_set(p->rows[r0 + r].total[b]), acc[i][r]);
 #endif
         }
     }
@@ -67,7 +96,15 @@ static BS_INLINE void bs_stored_tile(const bs_pass *p, const int rows, const int
         voi dot[2][BS_STORED_TILE];
         bs_send(p->sender);
 #pragma GCC unroll 2
-        for (int i = 0; i < 2; i++) bs_dots_begin(p, b, rows, r0, dot[i]);
+        for (int i = 0; i < 2; i++)
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) {
+#if BS_STARTS
+                dot[i][r] = vo_seti(p->rows[r0 + r].start[b]);
+#else
+                dot[i][r] = (voi){0};
+#endif
+            }
         bs_stored_dots(p, b, rows, x, dot);
         bs_stored_scale(p, b, rows, r0, dot, acc);
     }

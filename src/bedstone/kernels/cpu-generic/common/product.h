@@ -159,27 +159,47 @@ static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, const
 
 #endif
 
+#if BS_DIRECT
+
+/* The blocks from `first` on of a list that is stored in panels. */
+static void bs_codes_stored(const bs_activations *a, const bs_weight_rows *w, int first, size_t from, int rows,
+                            bs_scratch *scratch)
+{
+    bs_sender sender;
+    bs_brought *brought = (bs_brought *)scratch->panel;
+    bs_pass pass = {.first = first, .count = bs_min(BS_SPAN, a->k / 32 - first), .rows = brought, .sender = &sender};
+    int steps = pass.count * bs_ceil_div(rows, BS_STORED_TILE);
+    bs_stored_lay(a, first, pass.count, from, rows, brought);
+    for (int c = 0; c < w->count; c += 2 * VO) {
+        const uint8_t *panels[2];
+        sender = bs_after(w, a->k, c, 2 * VO, &pass, steps, panels);
+        /* past the last panel it is taken once more: its sums are nobody's */
+        for (int i = 0; i < 2; i++) pass.stored[i] = w->row[bs_min(c + i * VO, w->count - VO)];
+        bs_stored_rows(&pass, a, from, rows, scratch->sums, c);
+    }
+}
+
+_Static_assert(BS_CHUNK * sizeof(bs_brought) <= sizeof(((bs_scratch *)0)->panel), "what rows bring fits");
+
+#endif
+
 static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size_t from, int rows,
                           bs_scratch *scratch)
 {
     bs_span *span = (bs_span *)scratch->panel;
     int tiles = bs_min(bs_ceil_div(rows, BS_CODE_ROWS), BS_SEND_TILES);
     for (int first = 0; first < a->k / 32; first += BS_SPAN) {
+#if BS_DIRECT
+        if (!bs_by_tiles(rows)) {
+            bs_codes_stored(a, w, first, from, rows, scratch);
+            continue;
+        }
+#endif
         bs_sender sender;
         bs_pass pass = {.first = first, .count = bs_min(BS_SPAN, a->k / 32 - first), .span = span};
         pass.sender = &sender;
         pass.panel = bs_panel_at(span + 1, pass.count);
         bs_rows_lay(a, pass.first, pass.count, from, rows, span);
-#if BS_DIRECT
-        for (int c = 0; c < w->count && !bs_by_tiles(rows); c += 2 * VO) {
-            const uint8_t *panels[2];
-            sender = bs_after(w, a->k, c, 2 * VO, &pass, pass.count * bs_ceil_div(rows, BS_STORED_TILE), panels);
-            /* past the last panel it is taken once more: its sums are nobody's */
-            for (int i = 0; i < 2; i++) pass.stored[i] = w->row[bs_min(c + i * VO, w->count - VO)];
-            bs_stored_rows(&pass, a, from, rows, scratch->sums, c);
-        }
-        if (!bs_by_tiles(rows)) continue;
-#endif
         for (int c = 0; c < w->count; c += VO) {
 #if BS_PANELS
             const uint8_t *panels[2];
