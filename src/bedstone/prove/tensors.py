@@ -57,7 +57,9 @@ def view(buffer: mmap, offset: int, name: str, shape: Shape) -> torch.Tensor:
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """The bytes of a contiguous tensor, as one row that shares its memory."""
-    return tensor.reshape(-1).view(torch.uint8)
+    row = tensor.reshape(-1)
+    # a single element is contiguous whatever its stride, and has to say so to be seen as bytes
+    return row.as_strided(row.shape, (1,)).view(torch.uint8)
 
 
 def poison_byte(name: str) -> int:
