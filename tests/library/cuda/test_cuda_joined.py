@@ -22,8 +22,16 @@ JOINS = {join.kernel.entry: join for join in HELD.joins.values()}
 every = pytest.mark.parametrize("join", JOINS.values(), ids=JOINS)
 
 
+LESS = {"tail": {"inner": 512, "width": 256, "ff": 768, "n0": 40, "n1": 9, "n2": 24}}
+"""Of kinds whose kernels are for long rows alone: what they compute does not hang on that."""
+
+
+def sizes_of(join: Join) -> dict[str, int | float]:
+    return {**family_of(join.kernel.entry).sizes, **LESS.get(join.kind, {})}
+
+
 def small(join: Join, **sizes: int | float) -> Definition:
-    return define(join.kernel, {**family_of(join.kernel.entry).sizes, **sizes})
+    return define(join.kernel, {**sizes_of(join), **sizes})
 
 
 def made(of: Definition, rows: int, seed: int = 0) -> tuple[dict, dict]:
@@ -45,16 +53,15 @@ def test_its_definition_is_read_back_the_same(join: Join) -> None:
 
 
 def test_kernels_that_are_launched_otherwise_share_a_definition() -> None:
-    sizes = {entry: family_of(entry).sizes for entry in JOINS}
     for name, join in HELD.joins.items():
-        entry = join.kernel.entry
-        assert define(join.kernel, sizes[entry], name).reference == small(JOINS[entry]).reference
+        found = define(join.kernel, sizes_of(join), name).reference
+        assert found == small(JOINS[join.kernel.entry]).reference
 
 
 @every
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_it_computes_what_its_launches_do_one_after_the_other(join: Join, seed: int) -> None:
-    sizes = dict(family_of(join.kernel.entry).sizes)
+    sizes = sizes_of(join)
     batch = "rows" in sizes
     of = small(join, **({"stride": 1} if batch else {}))
     sizes |= {"stride": 1} if batch else {}
@@ -75,8 +82,7 @@ def in_turn(join: Join, sizes: dict, given: dict) -> dict:
     sizes = {**settled(join, sizes), **sizes}
     for one in join.taken:
         numbers = {own: sizes[name] for own, name in one.names.items() if name in sizes}
-        slots = sizes["page"] * sizes["pages_width"] * (sizes["rows"] if sizes["stride"] else 1)
-        places = {"slots": slots, "capacity": sizes["page"] * sizes["pages_width"]}
+        places = places_of(sizes)
         of = define(HELD.kernels[one.entry], numbers | places, one.entry)
         inputs = Inputs(of, Workload(dict.fromkeys(of.var_axes, sizes["rows"]), {}, "w"))
         shaped = inputs.trial(0, 0)
@@ -84,6 +90,14 @@ def in_turn(join: Join, sizes: dict, given: dict) -> dict:
         for name, value in Reference(of).run(own, inputs.values, 0).items():
             held[one.names[name]] = value
     return held
+
+
+def places_of(sizes: dict) -> dict[str, int]:
+    """How many rows tables have, and rotations."""
+    if "page" not in sizes:
+        return {"slots": sizes["slots"]}
+    capacity = sizes["page"] * sizes["pages_width"]
+    return {"slots": capacity * (sizes["rows"] if sizes["stride"] else 1), "capacity": capacity}
 
 
 def settled(join: Join, sizes: dict) -> dict:
@@ -111,9 +125,30 @@ TURNED = (
     ("in_order(v, own", "in_order(v.flip(0), own"),
     ("enumerate(position.tolist())", "enumerate(position.flip(0).tolist())"),
 )
+TAIL = (
+    ("o = torch.matmul(attended, wo.T)", "o = torch.matmul(attended, wo.T) + x"),
+    ("mid = x + o", "mid = x"),
+    ("m = normed(mid, w_post,", "m = normed(x, w_post,"),
+    ("m = normed(mid, w_post, 256, 1e-06, 1)", "m = normed(mid, w_post, 256, 1e-06, 0)"),
+    ("torch.matmul(m, wg.T), 0)", "torch.matmul(m, wg.T), 1)"),
+    ("* torch.matmul(m, wu.T)", "* torch.matmul(m, wg.T)"),
+    ("sum = mid + d", "sum = x + d"),
+    ("xn = normed(sum, w_in,", "xn = normed(sum, w_post,"),
+    ("y1 = torch.matmul(xn, w1.T)", "y1 = torch.matmul(m, w1.T)"),
+    ("placed(table, slot, y2, 0)", "table"),
+)
 AMISS = {
     "attention_turned_n": (TURNED, {"stride": 1, "rows": 3}),
+    "tail_parts3_q8_0_rows": (TAIL, {"rows": 1}),
 }
+
+
+def telling(given: dict) -> bool:
+    """Whether a difference anywhere shows in the results."""
+    if "position" not in given:
+        return int(given["slot"]) >= 0
+    # of one position alone a key has all the weight, whatever the query
+    return int(given["position"].max()) > 9
 
 
 @pytest.mark.parametrize(
@@ -124,13 +159,12 @@ def test_a_reference_with_something_amiss_is_seen(
     entry: str, line: str, other: str, sizes: dict
 ) -> None:
     join = JOINS[entry]
-    of = small(join, stride=sizes["stride"])
+    of = small(join, **{n: size for n, size in sizes.items() if n != "rows"})
     assert line in of.reference
     amiss = replace(of, reference=of.reference.replace(line, other))
-    # of several positions: alone a key has all the weight, whatever the query
     tries = (made(amiss, sizes["rows"], seed) for seed in range(20))
-    given, wrong = next(each for each in tries if int(each[0]["position"].max()) > 9)
-    right = in_turn(join, {**family_of(entry).sizes, **sizes}, given)
+    given, wrong = next(each for each in tries if telling(each[0]))
+    right = in_turn(join, {**sizes_of(join), **sizes}, given)
     near = {"rtol": 1e-2, "atol": 1e-2, "equal_nan": True}
     assert not all(
         torch.allclose(right[name].reshape(value.shape).float(), value.float(), **near)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from bedstone.library.catalog import every_kernel, for_tables, narrowed, touches
 from bedstone.library.coding import BF16
-from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent
+from bedstone.library.cuda import attend, coded, dense, mixture, products, recurrent, tail
 from bedstone.library.kernel import (
     MAPS,
     CacheType,
@@ -33,7 +33,7 @@ from bedstone.spec.manifest import BufferParam, BytesParam
 
 _FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
-_JOININGS: tuple[Joining, ...] = attend.JOININGS
+_JOININGS: tuple[Joining, ...] = (*tail.JOININGS, *attend.JOININGS)
 _VARIANTS: tuple[Variant, ...] = tuple(row for family in _FAMILIES for row in family.VARIANTS)
 
 

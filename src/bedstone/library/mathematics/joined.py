@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from bedstone.library.cuda.attend import JOININGS
+from bedstone.library.cuda.attend import JOININGS as ATTENTION
+from bedstone.library.cuda.tail import JOININGS as TAILS
 from bedstone.library.kernel import Joining, Settled, Taken
 from bedstone.library.mathematics.dense import DENSE
 from bedstone.library.mathematics.family import Family
@@ -24,6 +25,10 @@ _SMALL: Mapping[str, Mapping[str, int | float]] = {
         "rows": 1, "heads": 4, "groups": 2, "heads0": 4, "heads1": 2, "dk": 64, "dv": 64,
         "head_dim": 64, "rot": 64, "kind": 0, "eps": 1e-6, "plus_one": 1, "scale": 0.3,
         "window": 0, "softcap": 0.0, **_TABLES,
+    },
+    "tail": {
+        "inner": 2304, "width": 2048, "ff": 2048, "n0": 96, "n1": 32, "n2": 40, "act": 0,
+        "eps_post": 1e-6, "plus_one_post": 1, "eps": 1e-5, "plus_one": 0, "slots": 5,
     },
 }  # fmt: skip
 """Sizes of a kind that suit every kernel of it."""
@@ -67,6 +72,10 @@ class _Step:
         """The table that its last result goes to."""
         return self._name("table") if self.entry.endswith(_TABLE) else None
 
+    def table_shape(self) -> str:
+        """The axes of its table, where no launch that reads it says more."""
+        return f"slots {self._sizes(self.family.shapes[self._last].split(maxsplit=1)[1])}"
+
     @property
     def _last(self) -> str:
         return self.family.results.split()[-1]
@@ -107,7 +116,8 @@ def _family(entry: str) -> Family:
 def composed(joining: Joining) -> Family:
     """What a kernel computes that does several launches."""
     steps = [_Step(taken, joining.settled) for taken in joining.taken]
-    shapes = {name: axes for step in steps for name, axes in step.shapes().items()}
+    own = {step.table: step.table_shape() for step in steps if step.table is not None}
+    shapes = own | {name: axes for step in steps for name, axes in step.shapes().items()}
     results = [n for step in steps for n in step.results() if n not in joining.handed]
     makes = {name: text for step in steps for name, text in step.makes().items()}
     defaults = {name: value for step in steps for name, value in step.family.defaults.items()}
@@ -119,14 +129,14 @@ def composed(joining: Joining) -> Family:
         "\n".join([*(line for step in steps for line in step.lines()), *laid]),
         " ".join(results),
         sizes=_SMALL[joining.kind],
-        makes={**makes, "slot": _SLOT},
+        makes=makes | ({"slot": _SLOT} if "position" in shapes else {}),
         defaults=defaults,
     )
 
 
 def _rows() -> Iterator[tuple[str, Joining]]:
     """Each entry that is compiled, and a row of it: others differ in how it is launched."""
-    for joining in JOININGS:
+    for joining in (*ATTENTION, *TAILS):
         yield joining.geometry.function or joining.entry, joining
 
 

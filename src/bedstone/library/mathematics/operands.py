@@ -11,7 +11,7 @@ from bedstone.spec.manifest import BufferParam, BytesParam, ScalarParam, StatePa
 
 _ELEMENTS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i8": "int8",
              "u8": "uint8", "i32": "int32", "i64": "int64"}  # fmt: skip
-_WEIGHTS = frozenset({"w", "w0", "w1", "w2", "w3", "wg", "wu", "sg", "su", "sw"})
+_WEIGHTS = frozenset({"w", "w0", "w1", "w2", "w3", "wg", "wu", "wo", "wd", "sg", "su", "sw"})
 _HALVES = {
     "q8_0": ((0,), 2e-3),
     "q4_0": ((0,), 2e-2),

@@ -1,0 +1,105 @@
+"""Geometry of the CUDA kernels: what a dense layer does behind its attention, for one row.
+
+One launch does the output product, the sum and its norm, the gated unit and the product back, and
+of the next layer the sum, the norm, and the products. Blocks wait for each other within it, weights
+of what comes next being on their way.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from bedstone.library.cuda.dense import threads
+from bedstone.library.kernel import (
+    CacheType,
+    Dim,
+    Extent,
+    Geometry,
+    Joining,
+    Settled,
+    Shared,
+    Suits,
+    Taken,
+)
+from bedstone.spec.dtype import FORMATS, Format
+
+BLOCKS = 132
+"""All of them are to run at once: one a multiprocessor."""
+
+SHARED = 217 * 1024
+"""Bytes of a block: all that a multiprocessor has, but for what its sums stand in."""
+
+_SPAN = 256
+"""Values that a warp multiplies at a time; it codes 32 of them in 40 bytes."""
+
+_WARPS = 8
+"""They share a row, a span each in turn: no row is shorter than all of theirs."""
+
+_ROWS = 16
+"""Rows of weights that are fetched and multiplied at a time."""
+
+_SETTLED: Mapping[str, Settled] = {"rows": 1}
+
+_HANDED = frozenset({"o", "mid", "m", "h", "d", "xn"})
+
+_ORDER = (
+    *("attended", "wo", "x", "w_post", "wg", "wu", "wd", "w_in", "w0", "w1", "w2"),
+    *("sum", "y0", "y1", "table", "slot", "o", "h", "d"),
+    *("inner", "width", "ff", "n0", "n1", "n2", "act"),
+    *("eps_post", "plus_one_post", "eps", "plus_one"),
+)
+"""The parameters, as the source has them."""
+
+
+def _taken(fmt: str) -> tuple[Taken, ...]:
+    linear = f"linear_{fmt}"
+    norm = {"unit": "width"}
+    return (
+        Taken(linear, {"x": "attended", "w": "wo", "y": "o", "k": "inner", "n": "width"}),
+        Taken(
+            "add_norm",
+            {"d": "o", "w": "w_post", "sum": "mid", "y": "m", "eps": "eps_post",
+             "plus_one": "plus_one_post", **norm},
+        ),
+        Taken(f"glu_{fmt}", {"x": "m", "y": "h", "k": "width", "n": "ff"}),
+        Taken(linear, {"x": "h", "w": "wd", "y": "d", "k": "ff", "n": "width"}),
+        Taken("add_norm", {"x": "mid", "w": "w_in", "y": "xn", **norm}),
+        Taken(f"parts3_{fmt}_rows", {"x": "xn", "k": "width"}),
+    )  # fmt: skip
+
+
+def _suits(fmt: Format) -> Suits:
+    """Rows of a span a warp at least, and two tiles of weights beside a row that is waited for."""
+    tile = _ROWS * (fmt.row_bytes(_SPAN * _WARPS) + 48)
+
+    def suits(sizes: Mapping[str, int], _: CacheType) -> bool:
+        rows = (sizes["inner"], sizes["width"], sizes["ff"])
+        coded = -(-max(rows) // _SPAN) * _SPAN * 40 // 32
+        room = SHARED - coded - 2 * 4 * sizes["width"]
+        return min(rows) >= _SPAN * _WARPS and sizes["width"] % 4 == 0 and room >= 2 * tile
+
+    return suits
+
+
+def _joinings() -> Iterator[Joining]:
+    for name, fmt in FORMATS.items():
+        if fmt.quantized:
+            yield Joining(
+                kind="tail",
+                entry=f"tail_parts3_{name}_rows",
+                taken=_taken(name),
+                handed=_HANDED,
+                geometry=Geometry(
+                    block=threads(640),
+                    grid=(Extent(times=BLOCKS),),
+                    shared=Shared(SHARED),
+                    source="tail.cu",
+                ),
+                suits=_suits(fmt),
+                settled=_SETTLED,
+                order=_ORDER,
+                parts={"o": (Dim(("width",)),), "h": (Dim(("ff",)),), "d": (Dim(("width",)),)},
+                roomy=True,
+            )
+
+
+JOININGS: tuple[Joining, ...] = tuple(_joinings())
+"""Kernels that do the rest of a layer and the next one's first products, the first that suits."""
