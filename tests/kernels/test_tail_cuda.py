@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from bedstone.library.cuda.tail import MATRICES
 from bedstone.spec.dtype import FORMATS, FormatName
 from kernels.harness import poison
 from kernels.reference import Array, weights
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from kernels.gpu_library import GpuLibrary
 
 pytestmark = pytest.mark.gpu
-formats = pytest.mark.parametrize("name", sorted(n for n, f in FORMATS.items() if f.quantized))
+formats = pytest.mark.parametrize("name", MATRICES)
 MATRICES = {
     "wo": ("width", "inner"), "wg": ("ff", "width"), "wu": ("ff", "width"), "wd": ("width", "ff"),
     "w0": ("n0", "width"), "w1": ("n1", "width"), "w2": ("n2", "width"),
@@ -22,6 +23,9 @@ NUMBERS = {"act": 0, "eps_post": 1e-5, "plus_one_post": 1, "eps": 1e-6, "plus_on
 SIZES = {
     "small": {"inner": 2048, "width": 2048, "ff": 2304, "n0": 300, "n1": 7, "n2": 45},
     "few outputs": {"inner": 2304, "width": 2048, "ff": 2048, "n0": 1, "n1": 1, "n2": 1},
+    "rows off sixteen bytes": {
+        "inner": 2080, "width": 2112, "ff": 2144, "n0": 150, "n1": 40, "n2": 33,
+    },
     "long": {"inner": 4096, "width": 2560, "ff": 12288, "n0": 4096, "n1": 1024, "n2": 1024},
     "more outputs than wait at a time": {
         "inner": 2048, "width": 2048, "ff": 132 * 130, "n0": 132 * 260, "n1": 9, "n2": 3,

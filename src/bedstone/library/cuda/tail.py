@@ -19,7 +19,7 @@ from bedstone.library.kernel import (
     Suits,
     Taken,
 )
-from bedstone.spec.dtype import FORMATS, Format
+from bedstone.spec.dtype import FORMATS, Format, FormatName
 
 BLOCKS = 132
 """All of them are to run at once: one a multiprocessor."""
@@ -35,6 +35,9 @@ _WARPS = 8
 
 _ROWS = 16
 """Rows of weights that are fetched and multiplied at a time."""
+
+MATRICES: tuple[FormatName, ...] = ("q4_k", "q8_0")
+"""The formats that it was measured with."""
 
 _SETTLED: Mapping[str, Settled] = {"rows": 1}
 
@@ -80,25 +83,24 @@ def _suits(fmt: Format) -> Suits:
 
 
 def _joinings() -> Iterator[Joining]:
-    for name, fmt in FORMATS.items():
-        if fmt.quantized:
-            yield Joining(
-                kind="tail",
-                entry=f"tail_parts3_{name}_rows",
-                taken=_taken(name),
-                handed=_HANDED,
-                geometry=Geometry(
-                    block=threads(640),
-                    grid=(Extent(times=BLOCKS),),
-                    shared=Shared(SHARED),
-                    source="tail.cu",
-                ),
-                suits=_suits(fmt),
-                settled=_SETTLED,
-                order=_ORDER,
-                parts={"o": (Dim(("width",)),), "h": (Dim(("ff",)),), "d": (Dim(("width",)),)},
-                roomy=True,
-            )
+    for name in MATRICES:
+        yield Joining(
+            kind="tail",
+            entry=f"tail_parts3_{name}_rows",
+            taken=_taken(name),
+            handed=_HANDED,
+            geometry=Geometry(
+                block=threads(640),
+                grid=(Extent(times=BLOCKS),),
+                shared=Shared(SHARED),
+                source="tail.cu",
+            ),
+            suits=_suits(FORMATS[name]),
+            settled=_SETTLED,
+            order=_ORDER,
+            parts={"o": (Dim(("width",)),), "h": (Dim(("ff",)),), "d": (Dim(("width",)),)},
+            roomy=True,
+        )
 
 
 JOININGS: tuple[Joining, ...] = tuple(_joinings())

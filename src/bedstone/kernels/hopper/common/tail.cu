@@ -47,12 +47,12 @@ static __device__ __forceinline__ void put(const tail &t, const product &j, int 
 
 // Outputs of which all sums are there, from a block's `first` on.
 static __device__ __forceinline__ void put_round(const tail &t, const product &j, const dealt &s, const float *sums, int first) {
-    int count = min(s.outputs - first, ROUND / j.streams * GROUP);
+    int count = min(s.outputs - first, (ROUND >> j.gated) * GROUP);
 #pragma unroll 1
     for (int i = threadIdx.x; i < count; i += THREADS) {
-        const float *made = sums + i * j.streams * SPLIT;
+        const float *made = sums + (i << j.gated) * SPLIT;
         float value = added(made);
-        if (j.streams == 2) value = gated(value, added(made + SPLIT), t.act);
+        if (j.gated) value = gated(value, added(made + SPLIT), t.act);
         put(t, j, s.first + first + i, value);
     }
 }
@@ -68,7 +68,7 @@ static __device__ __forceinline__ float multiply_turn(const coded_rows &x, ring 
         if (span < x.spans) {
             const u8 *tile = from.tile(), *low = tile + p.g * from.pitch + member * SPAN_BYTES, *high = low + 8 * from.pitch;
             if (!from.exact) low += tile[GROUP * from.pitch + p.g], high += tile[GROUP * from.pitch + p.g + 8];
-            spans_of<format>::add<1>(sum, low, high, x.at(span));
+            tail_spans<format>::add<1>(sum, low, high, x.at(span));
         }
         from.done();
         from.move(step);
@@ -86,14 +86,14 @@ static __device__ __forceinline__ void multiply(const tail &t, const product &j,
         int turn = pair + team, next = pair + TEAMS;
         if (turn < s.turns) {
             float whole = multiply_turn(x, from, s.pieces, min(TEAMS, s.turns - pair));
-            int local = turn % ROUND / j.streams * GROUP + p.g + 8 * p.t;
-            if (p.t < 2) sums[(local * j.streams + turn % j.streams) * SPLIT + member] = whole;
+            int local = (turn % ROUND >> j.gated) * GROUP + p.g + 8 * p.t;
+            if (p.t < 2) sums[((local << j.gated) + (turn & j.gated)) * SPLIT + member] = whole;
         } else {
             from.move(s.pieces);
         }
         if (next % ROUND && next < s.turns) continue;
         sync_block();
-        put_round(t, j, s, sums, pair / ROUND * ROUND / j.streams * GROUP);
+        put_round(t, j, s, sums, (pair / ROUND * ROUND >> j.gated) * GROUP);
         sync_block();
     }
 }
@@ -112,7 +112,11 @@ static __device__ __forceinline__ void multiply_all(const tail &t, const product
             bring(mine.row, t.x, t.width);
         } else {
             fetched();
-            if (threadIdx.x == 0) all.meet();
+            if (threadIdx.x == 0) {
+                *(volatile u32 *)&held = 1;
+                all.meet();
+                *(volatile u32 *)&held = 0;
+            }
             sync_block();
         }
         const float *given = i ? t.h : t.attended;
@@ -144,7 +148,7 @@ static __device__ __forceinline__ void run(const tail &t, const product *plan) {
     float *row = (float *)(memory + (longest + SPAN - 1) / SPAN * coded_rows::EACH), *weights = row + t.width;
     u8 *room = (u8 *)(weights + t.width);
     ring tiles(room, SHARED_BYTES - (u32)(room - memory), barriers, (starts & 15) == 0);
-    if (threadIdx.x == 0) tiles.begin();
+    if (threadIdx.x == 0) held = 0, tiles.begin();
     __syncthreads();
     if (threadIdx.x >= THREADS) {
 #pragma unroll 1
@@ -162,10 +166,10 @@ BS_KERNEL(THREADS + 32 * FETCHERS, 1) BS_ENTRY(tail_parts3_, _rows)(
     int plus_one_post, float eps, int plus_one) {
     __shared__ product plan[4];
     if (threadIdx.x == 0) {
-        plan[0] = {{wo}, {o}, {width}, inner, 1};
-        plan[1] = {{wg, wu}, {h}, {ff}, width, 2};
-        plan[2] = {{wd}, {d}, {width}, ff, 1};
-        plan[3] = {{w0, w1, w2}, {y0, y1}, {n0, n1, n2}, width, 1};
+        plan[0] = {{wo}, {o}, {width}, inner, 0};
+        plan[1] = {{wg, wu}, {h}, {ff}, width, 1};
+        plan[2] = {{wd}, {d}, {width}, ff, 0};
+        plan[3] = {{w0, w1, w2}, {y0, y1}, {n0, n1, n2}, width, 0};
     }
     __syncthreads();
     run({attended, x, {w_post, eps_post, plus_one_post}, {w_in, eps, plus_one}, sum, o, h, d, table, slot, width, act}, plan);

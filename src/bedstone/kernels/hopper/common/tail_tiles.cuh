@@ -1,6 +1,6 @@
 // Weights of a row's products on their way through a block's shared memory, one product after the other.
 #pragma once
-#include "spans.cuh"
+#include "tail_spans.cuh"
 #include "stream.cuh"
 
 #define SPLIT 8 // warps of a team: each has every eighth span of sixteen rows
@@ -13,52 +13,73 @@
 #define PIECE (SPLIT * SPAN_BYTES)
 #define FLYING_BYTES (74 * 1024) // on their way at most: what blocks tell each other waits behind them
 
+// Not 0 while the block waits for others: nothing more is sent for, so that what they tell it is not in line with it.
+static __shared__ u32 held;
+
 // All threads that multiply.
 static __device__ __forceinline__ void sync_block() { asm volatile("bar.sync 0, %0;" ::"n"(THREADS) : "memory"); }
 
-// One product of a row: outputs of up to three matrices side by side; or, of two streams, act(x w[0]) * (x w[1]).
+// One product of a row: outputs of up to three matrices side by side; or, gated, act(x w[0]) * (x w[1]).
 struct product {
     const u8 *w[3];
     float *y[3]; // null: the table
-    int n[3], k, streams;
+    int n[3], k, gated; // 1: of two streams
 
     // The matrix that has an output, and which of its own it is.
     __device__ __forceinline__ int part_of(int &output) const {
         int part = 0;
-#pragma unroll 1
         while (output >= n[part]) output -= n[part++];
         return part;
     }
 };
 
-// A block's outputs of a product. They go by sixteens; of two streams a sixteen is two turns, one a stream.
+// A block's outputs of a product. They go by sixteens; gated, a sixteen is two turns, one a stream.
 struct dealt {
     int first, outputs, turns, pieces;
 
     __device__ __forceinline__ explicit dealt(const product &j) {
         i64 all = j.n[0] + j.n[1] + j.n[2];
         first = (int)(all * blockIdx.x / gridDim.x), outputs = (int)(all * (blockIdx.x + 1) / gridDim.x) - first;
-        turns = (outputs + GROUP - 1) / GROUP * j.streams, pieces = (j.k + SPLIT * SPAN - 1) / (SPLIT * SPAN);
+        turns = (outputs + GROUP - 1) / GROUP << j.gated, pieces = (j.k + SPLIT * SPAN - 1) / (SPLIT * SPAN);
     }
 };
+
+// Barriers by their addresses: one that is made anew for each tile costs more than a register.
+static __device__ __forceinline__ void wait_at(u32 barrier, u32 parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+        "@!done bra again;\n"
+        "}\n" ::"r"(barrier),
+        "r"(parity)
+        : "memory");
+}
+
+static __device__ __forceinline__ void arrive_at(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 
 // Tiles in shared memory: sixteen rows by a span for each warp of a team. A row lies an odd number of sixteens from
 // the next: eight of them are read at once. The teams' tiles alternate.
 struct ring {
     u8 *memory;
-    u64 *full, *empty;
+    u64 *full;
+    u32 full_at, empty_at;
     int stages, flying, at = 0; // `flying` tiles are on their way at most
     u32 round = 0;
     bool exact; // every row of a tile begins on 16 bytes and is whole sixteens
     u32 pitch, stage;
 
-    __device__ __forceinline__ ring(u8 *room, u32 bytes, u64 *barriers, bool whole)
-        : memory(room), full(barriers), empty(barriers + MOST_STAGES), exact(whole) {
-        pitch = ((PIECE + (exact ? 15 : 45)) / 16 | 1) * 16, stage = GROUP * (pitch + 1);
+    __device__ __forceinline__ ring(u8 *room, u32 bytes, u64 *barriers, bool whole) : memory(room), full(barriers), exact(whole) {
+        asm volatile("mov.u32 %0, %1;" : "=r"(full_at) : "r"(shared_address(barriers)));
+        empty_at = full_at + 8 * MOST_STAGES;
+        pitch = pitch_of<tail_spans<format>>(PIECE + (exact ? 0 : 30)), stage = GROUP * (pitch + 1);
         stages = min(MOST_STAGES, (int)(bytes / stage)), flying = min(stages, max(2, FLYING_BYTES / (GROUP * (int)PIECE)));
     }
     __device__ __forceinline__ void begin() const {
-        for (int i = 0; i < stages; ++i) barrier_init(full + i, FETCHERS), barrier_init(empty + i, SPLIT);
+        for (int i = 0; i < stages; ++i) barrier_init(full + i, FETCHERS), barrier_init(full + MOST_STAGES + i, SPLIT);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __device__ __forceinline__ void move(int by) {
@@ -68,16 +89,16 @@ struct ring {
     }
     __device__ __forceinline__ u8 *tile() const { return memory + at * stage; }
 
-    __device__ __forceinline__ void wait_full() const { barrier_wait(full + at, round & 1); }
+    __device__ __forceinline__ void wait_full() const { wait_at(full_at + 8 * at, round & 1); }
     __device__ __forceinline__ void done() const {
         __syncwarp();
-        if (threadIdx.x % 32 == 0) barrier_arrive(empty + at);
+        if (threadIdx.x % 32 == 0) arrive_at(empty_at + 8 * at);
     }
     // Until this tile's place is free and the tile `flying` before it has arrived.
     __device__ __forceinline__ void wait_empty() const {
         bool before = at < flying;
-        if (round) barrier_wait(empty + at, (round - 1) & 1);
-        if (round || !before) barrier_wait(full + at - flying + (before ? stages : 0), (before ? round - 1 : round) & 1);
+        if (round) wait_at(empty_at + 8 * at, (round - 1) & 1);
+        if (round || !before) wait_at(full_at + 8 * (at - flying + (before ? stages : 0)), (before ? round - 1 : round) & 1);
     }
 };
 
@@ -85,8 +106,9 @@ struct ring {
 static __device__ __forceinline__ void fetch_rows(const ring &to, const u8 *from, const u8 *end, u32 bytes, int row, bool mine) {
     u8 *tile = to.tile(), *lies = tile + row * to.pitch;
     u32 moved = mine ? bytes : 0;
+    // rows that are not there are multiplied all the same
+    if (!to.exact && threadIdx.x % 32 < GROUP / FETCHERS) tile[GROUP * to.pitch + row] = skew(from);
     if (!to.exact && mine) {
-        tile[GROUP * to.pitch + row] = skew(from);
         moved = bulk_bytes(from, bytes, end), copy_rest(lies, from, bytes, end);
         from -= skew(from);
     }
@@ -107,11 +129,12 @@ static __device__ __forceinline__ void fetch_product(const product &j, ring &to)
         for (u32 offset = 0; offset < row_bytes; offset += PIECE)
 #pragma unroll 1
             for (int turn = pair; turn < min(pair + TEAMS, s.turns); ++turn) {
-                int local = turn / j.streams * GROUP + row;
+                int local = (turn >> j.gated) * GROUP + row;
                 bool mine = lane < GROUP / FETCHERS && local < s.outputs;
                 int output = s.first + (mine ? local : 0), part = j.part_of(output);
-                const u8 *w = j.w[part + turn % j.streams], *end = w + (i64)j.n[part] * row_bytes;
+                const u8 *w = j.w[part + (turn & j.gated)], *end = w + (i64)j.n[part] * row_bytes;
                 to.wait_empty();
+                while (*(volatile u32 *)&held) {}
                 fetch_rows(to, w + (i64)output * row_bytes + offset, end, min(PIECE, row_bytes - offset), row, mine);
                 to.move(1);
             }
