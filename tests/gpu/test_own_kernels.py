@@ -52,7 +52,8 @@ def every_case(kernels):
     for name, join in kernels.joins.items():
         entry = join.kernel.entry
         sizes = {**family_of(entry).defaults, **family_of(entry).sizes}
-        own = {**sizes, **suiting(name.removeprefix(entry), sizes), "rows": sizes["rows"]}
+        rows = {size: sizes[size] for size in ("rows",) if size in sizes}
+        own = {**sizes, **suiting(name.removeprefix(entry), sizes), **rows}
         if join.suits(own, kernels.cache):
             yield name, entry, own
 
