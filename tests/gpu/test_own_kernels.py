@@ -104,8 +104,8 @@ def test_a_kernel_against_another_definition_fails(library):
 def kinds(library):
     """A Definition, and inputs for it, of each family and set of functions it is written with."""
     found = {}
-    for _, base, sizes in sorted(every_case(library.kernels), key=itemgetter(1)):
-        of, inputs = posed(library, base, base, sizes)
+    for name, base, sizes in sorted(every_case(library.kernels), key=itemgetter(1)):
+        of, inputs = posed(library, name, base, sizes)
         written = re.findall(r"^def (\w+)", of.reference, re.MULTILINE)
         found.setdefault((id(family_of(base)), *written), (of, inputs))
     return list(found.values())

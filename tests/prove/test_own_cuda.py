@@ -8,7 +8,14 @@ import pytest
 from bedstone.build.lane import target_lane
 from bedstone.library.mathematics import define, family_of
 from bedstone.prove.own.planned import MOST_ROWS_BY_TILES, planned_in_every_way, untouched
-from bedstone.prove.own.problems import ALONE, ROUNDED, Written, own_problems, tolerance_of
+from bedstone.prove.own.problems import (
+    ALONE,
+    IN_TURN,
+    ROUNDED,
+    Written,
+    own_problems,
+    tolerance_of,
+)
 from bedstone.prove.own.solutions import kernel_solution
 from bedstone.prove.trace_set import read_trace_set
 from bedstone.spec.dialect.solution import emit_solution, parse_solution
@@ -148,6 +155,16 @@ def test_a_rounded_value_alone_may_be_farther_off():
     assert tolerance_of(kernel, of, [(1, 1)]) == ALONE
     exact = SETS["precise"].kernels["linear_q4_1"]
     assert tolerance_of(exact, small("linear_q4_1", "precise")[0], [(1, 1)]) is None
+
+
+def test_products_one_after_the_other_may_be_off_as_far_as_all_of_them():
+    kernel = dict(SETS["quantized"].named)["tail_parts3_q8_0_rows"]
+    of = define(kernel, family_of(kernel.entry).sizes, kernel.entry)
+    assert tolerance_of(kernel, of, [(1, 96)]) == IN_TURN
+    assert tolerance_of(kernel, of, [(1, 1)]) == ALONE
+    turned = dict(SETS["quantized"].named)["attention_turned_d64_x2"]
+    of = define(turned, family_of(turned.entry).sizes, turned.entry)
+    assert tolerance_of(turned, of, [(1, 96)]) == ROUNDED
 
 
 def test_a_variant_solves_what_it_suits(problems):
