@@ -102,11 +102,7 @@ def test_every_piece_is_used_and_a_reference_holds_those_it_needs_only():
     every += [(n, define(kernel, family_of(n).sizes)) for n, kernel in joined.items()]
     for entry, made in every:
         reference = made.reference
-        own = set(re.findall(r"^def (\w+)\(", reference, re.MULTILINE)) - {
-            "run",
-            "inputs",
-            "clear_of",
-        }
+        own = set(re.findall(r"^def (\w+)\(", reference, re.MULTILINE)) - OWN
         assert own <= PIECES.keys()
         for name in own:
             assert len(re.findall(rf"\b{name}\(", reference)) > 1, (entry, name)
@@ -171,6 +167,14 @@ def test_choices_are_clear_by_more_than_rounding_moves_them(entry):
         assert float(scope["clear_of"](*given.values()).min()) > 0.005
         ids = Reference(of).run(given, inputs.values, 0)["ids"]
         assert (ids.sort(1).values.diff(dim=1) > 0).all()
+
+
+@pytest.mark.parametrize("entry", ["route_q_q4_1", "linear_q_q4_1"])
+def test_scales_and_sums_are_of_the_codes_beside_them(entry):
+    given = Inputs(small(entry), Workload({"rows": 11}, {}, "w")).trial(0, 0)
+    codes = given["xq"].reshape(11, -1, 32).to(torch.int32)
+    assert torch.equal(codes.sum(-1), given["xz"])
+    assert bool((given["xs"] > 0).all())
 
 
 def test_how_clear_a_choice_is():

@@ -260,7 +260,7 @@ def _made(family: Family, tensors: list[Operand]) -> dict[str, str]:
             made[tensor.name] = f"in_panels({plain}, {tensor.block})" if tensor.panels else plain
         elif not tensor.piece and tensor.name in family.makes:
             made[tensor.name] = family.makes[tensor.name]
-        elif family.clear:
+        elif family.clear and tensor.piece in ("", "q"):
             made[tensor.name] = _drawn(tensor)
     return dict(sorted(made.items(), key=lambda item: _depends(item[1], made)))
 
