@@ -56,7 +56,9 @@ def test_every_kernel_of_a_step_is_asked_for() -> None:
     """But for what takes another's place, and what no step calls."""
     kernels = cpu_kernels()
     others = {name for rows in kernels.variants.values() for name, _ in rows}
+    others |= set(kernels.laid.values())
     beside = {"cast_f16_f32", "cast_bf16_f32", "rope_table"}
+    beside |= {kernels.kernels[name].layer for name in kernels.laid.values()}
     assert kernels.kernels.keys() - others - TABLE.keys() == beside
 
 
