@@ -106,6 +106,15 @@ struct block_q4_1 {
     }
 };
 
+// What two blocks of a row add: sums of codes, the second's sixteen times itself, by their levels and a row's scales.
+static __device__ __forceinline__ float scaled_pair(float sum, u32 head, u32 scales, u32 least, const float4 &by, int one, int other) {
+    float product = by.x * (float)((int)(scales & 255) * one);
+    product = fmaf(by.z * 0.0625f, (float)((int)(scales >> 8) * other), product);
+    float taken = fmaf(byte_f32<0>(least, 0), by.y, byte_f32<1>(least, 0) * by.w);
+    sum = fmaf(to_f32(f16{(u16)head}), product, sum);
+    return fmaf(-to_f32(f16{(u16)(head >> 16)}), taken, sum);
+}
+
 // Half a span is four pieces of sixteen bytes, one for each t: half of two blocks that follow each other.
 struct spans_of_q4_k {
     template <int V>
@@ -137,12 +146,8 @@ struct spans_of_q4_k {
             format_q4_k::pair_levels(head.y, head.z, head.w, p.t, scales, least);
 #pragma unroll
             for (int r = 0; r < V; ++r) {
-                float4 by = *(const float4 *)(x.scales(r) + 2 * p.t);
-                float product = by.x * (float)((int)(scales & 255) * c[r][2 * i]);
-                product = fmaf(by.z * 0.0625f, (float)((int)(scales >> 8) * c[r][2 * i + 1]), product);
-                float taken = fmaf(byte_f32<0>(least, 0), by.y, byte_f32<1>(least, 0) * by.w);
-                sum[r][i] = fmaf(to_f32(f16{(u16)head.x}), product, sum[r][i]);
-                sum[r][i] = fmaf(-to_f32(f16{(u16)(head.x >> 16)}), taken, sum[r][i]);
+                const float4 &by = *(const float4 *)(x.scales(r) + 2 * p.t);
+                sum[r][i] = scaled_pair(sum[r][i], head.x, scales, least, by, c[r][2 * i], c[r][2 * i + 1]);
             }
         }
     }

@@ -11,26 +11,31 @@ static __device__ __forceinline__ void barrier_init(u64 *barrier, u32 count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
 
-static __device__ __forceinline__ void barrier_arrive(u64 *barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+static __device__ __forceinline__ void arrive_at(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
+
+static __device__ __forceinline__ void barrier_arrive(u64 *barrier) { arrive_at(shared_address(barrier)); }
 
 static __device__ __forceinline__ void barrier_expect(u64 *barrier, u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                  : "memory");
 }
 
-static __device__ __forceinline__ void barrier_wait(u64 *barrier, u32 parity) {
+// A barrier by its address: one that is made anew for each tile costs more than a register.
+static __device__ __forceinline__ void wait_at(u32 barrier, u32 parity) {
     asm volatile(
         "{\n"
         ".reg .pred done;\n"
         "again:\n"
         "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
         "@!done bra again;\n"
-        "}\n" ::"r"(shared_address(barrier)),
+        "}\n" ::"r"(barrier),
         "r"(parity)
         : "memory");
 }
+
+static __device__ __forceinline__ void barrier_wait(u64 *barrier, u32 parity) { wait_at(shared_address(barrier), parity); }
 
 // Weights pass through the second-level cache once a step: they make way for what stays there, the code of
 // kernels, activations and page tables.

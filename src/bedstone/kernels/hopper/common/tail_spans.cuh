@@ -43,13 +43,9 @@ struct turned_q4_k {
             format_q4_k::pair_levels(head.y, head.z, head.w, p.t, scales, least);
 #pragma unroll
             for (int r = 0; r < V; ++r) {
-                float4 by = *(const float4 *)(x.scales(r) + 2 * p.t);
+                const float4 &by = *(const float4 *)(x.scales(r) + 2 * p.t);
                 int one = turned ? c[1][r][2 * i] : c[0][r][2 * i], other = turned ? c[1][r][2 * i + 1] : c[0][r][2 * i + 1];
-                float product = by.x * (float)((int)(scales & 255) * one);
-                product = fmaf(by.z * 0.0625f, (float)((int)(scales >> 8) * other), product);
-                float taken = fmaf(byte_f32<0>(least, 0), by.y, byte_f32<1>(least, 0) * by.w);
-                sum[r][i] = fmaf(to_f32(f16{(u16)head.x}), product, sum[r][i]);
-                sum[r][i] = fmaf(-to_f32(f16{(u16)(head.x >> 16)}), taken, sum[r][i]);
+                sum[r][i] = scaled_pair(sum[r][i], head.x, scales, least, by, one, other);
             }
         }
     }

@@ -44,23 +44,6 @@ struct dealt {
     }
 };
 
-// Barriers by their addresses: one that is made anew for each tile costs more than a register.
-static __device__ __forceinline__ void wait_at(u32 barrier, u32 parity) {
-    asm volatile(
-        "{\n"
-        ".reg .pred done;\n"
-        "again:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-        "@!done bra again;\n"
-        "}\n" ::"r"(barrier),
-        "r"(parity)
-        : "memory");
-}
-
-static __device__ __forceinline__ void arrive_at(u32 barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-
 // Tiles in shared memory: sixteen rows by a span for each warp of a team. A row lies an odd number of sixteens from
 // the next: eight of them are read at once. The teams' tiles alternate.
 struct ring {
