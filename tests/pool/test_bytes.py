@@ -128,6 +128,22 @@ class Everything(RuleBasedStateMachine):
                 pages = self.geometry.pages_for(room)
                 self.judge(denial, pages - len(before), pages, slots=0)
 
+    @precondition(lambda self: self.leases and self.geometry.pages)
+    @rule(first=PICK, count=st.integers(0, 4))
+    def grow(self, first, count):
+        start = first % len(self.leases)
+        some = [lease for lease, _ in self.leases[start : start + count]]
+        before = [lease.pages for lease in some]
+        got = Lease.grow(some)
+        if isinstance(got, tuple):
+            assert [lease.pages for lease in some] == [
+                (*had, page) for had, page in zip(before, got, strict=True)
+            ]
+        else:
+            assert [lease.pages for lease in some] == before
+            if not isinstance(got, ExceedsRow):
+                self.judge(got, len(some), max(map(len, before)) + 1, slots=0)
+
     @precondition(lambda self: self.leases)
     @rule(pick=PICK, length=st.integers(0, 24))
     def rewind(self, pick, length):

@@ -9,6 +9,7 @@ from bedstone.pool import (
     ExceedsPool,
     ExceedsRow,
     Geometry,
+    Lease,
     PageCopy,
     Pool,
     SlotClear,
@@ -47,6 +48,18 @@ def test_a_slot_is_cleared_where_a_sequence_begins_and_not_where_it_goes_on():
     lease = begun(pool, 4)
     assert lease.copies == Copies(slots=(SlotClear(1),))
     assert pool.lease(8, lease.retire()).copies == Copies(slots=(SlotCopy(1, 2),))
+
+
+def test_several_grow_by_a_page_each_or_none_does():
+    pool = Pool(PAGED)
+    some = [pool.lease(1), pool.lease(20)]
+    assert Lease.grow(some) == (6, 7)
+    assert [lease.pages for lease in some] == [(0, 6), (1, 2, 3, 4, 5, 7)]
+    before = pool.pages
+    assert Lease.grow(some) == ExceedsRow(28, 24)
+    assert Lease.grow(some[:1]) == Busy(1, 0)
+    assert Lease.grow([]) == ()
+    assert ([len(lease.pages) for lease in some], pool.pages) == ([2, 6], before)
 
 
 def test_a_denial_takes_nothing_and_says_what_would_help():

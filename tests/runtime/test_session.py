@@ -7,8 +7,10 @@ import pytest
 
 from bedstone.errors import CallerError, CapacityError
 from bedstone.runtime.arrays import numpy_dtype
+from bedstone.runtime.device import Memory
 from bedstone.runtime.domain import Limits, require_inside
 from bedstone.runtime.load import Parts, load
+from bedstone.runtime.ports import Input, Inputs, Port
 from bedstone.spec.dtype import DTYPE_BYTES
 from bedstone.spec.manifest import (
     F32,
@@ -268,6 +270,47 @@ def test_parts_that_do_not_fit_are_refused(session, rows, first, value, message)
     with pytest.raises(CallerError, match=message):
         token.write(rows, first)
     assert np.array_equal(session.region("token"), before)
+
+
+def test_inputs_are_written_together(session):
+    parts = Inputs([session.input("position"), session.input("token")])
+    values = np.array([[[0, 1, 2], [95, 96, 0]], [[3, 4, 5], [7, 8, 9]]], np.int32)
+    parts.require_inside(values)
+    parts.put(values[1])
+    parts.put(values[0, :, :2])
+    held = [session.region(name).view(np.int32)[:3].tolist() for name in ("position", "token")]
+    assert held == [[0, 1, 5], [95, 96, 9]]
+
+
+@pytest.mark.parametrize("value", [-1, 97, -(2**31), 2**31 - 1])
+def test_what_is_outside_of_one_of_several_inputs_is_refused(session, value):
+    parts = Inputs([session.input("position"), session.input("token")])
+    values = np.zeros((3, 2, 4), np.int32)
+    values[2, 1, 3] = value
+    with pytest.raises(CallerError, match=f"`token` element 3 is {value}: expected 0 to 96"):
+        parts.require_inside(values)
+
+
+@pytest.mark.parametrize(
+    ("limits", "fine", "wrong"),
+    [
+        (Limits(-3, 4), [-3, 4], [-4]),
+        (Limits(None, 4), [-(2**31), 4], [5]),
+        (Limits(0.5, 3.5), [1, 3], [0]),
+        (Limits(-(2**40), 2**40), [-(2**31), 2**31 - 1], None),
+        (Limits(None, None, monotone=True), [1, 1, 3], [3, 1]),
+        (Limits(0, -1), None, [0]),
+        (None, [-(2**31), 2**31 - 1], None),
+    ],
+)
+def test_limits_hold_for_several_inputs_as_for_one(limits, fine, wrong):
+    port = Port("input", Memory(0, 16, None), np.dtype(np.int32), (4,), None, limits)
+    parts = Inputs([Input("i", port, limits, lambda *_: None)])
+    if fine is not None:
+        parts.require_inside(np.array([[fine]], np.int32))
+    if wrong is not None:
+        with pytest.raises(CallerError):
+            parts.require_inside(np.array([[wrong]], np.int32))
 
 
 def test_only_inputs_are_written_part_by_part(session):

@@ -37,7 +37,7 @@ class Input:
     this was made; what goes into it is checked each time.
     """
 
-    __slots__ = ("_bytes", "_copy", "_flat", "_limits", "_name", "_row", "values")
+    __slots__ = ("_bytes", "_copy", "_flat", "_name", "_row", "limits", "values")
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Input:
     ) -> None:
         self.values = np.zeros(port.shape, port.dtype)
         self._name = name
-        self._limits = limits
+        self.limits = limits
         self._copy = copy
         self._row = math.prod(port.shape[1:])
         self._flat = self.values.reshape(-1)
@@ -72,10 +72,60 @@ class Input:
                 f"input `{self._name}` has {self._flat.size} elements, [{start}, {stop}) are not "
                 "inside"
             )
-        if self._limits is not None:
-            require_inside(self._name, self._flat[start:stop], self._limits)
+        self.require_inside(self._flat[start:stop])
         size = self._flat.itemsize
         self._copy(start * size, self._bytes[start * size : stop * size])
+
+    def require_inside(self, values: NDArray[np.generic]) -> None:
+        """Accept numbers [n] that may go in: another is a `CallerError`."""
+        if self.limits is not None:
+            require_inside(self._name, values, self.limits)
+
+    def put(self, values: NDArray[np.generic]) -> None:
+        """Copy numbers [n] that may go in to the front."""
+        count = len(values)
+        self._flat[:count] = values
+        self._copy(0, self._bytes[: count * self._flat.itemsize])
+
+
+class Inputs:
+    """Inputs whose fronts are written together, again and again.
+
+    One comparison checks all of them, perhaps of several calls that come.
+    """
+
+    __slots__ = ("_each", "_low", "_parts", "_span")
+
+    def __init__(self, parts: Sequence[Input]) -> None:
+        bounds = np.array([_bounds(part.limits) for part in parts], np.int64).reshape(-1, 2, 1)
+        low, high = bounds[:, 0], bounds[:, 1]
+        rising = any(part.limits is not None and part.limits.monotone for part in parts)
+        self._parts = parts
+        self._each = rising or bool((high < low).any())
+        self._low, self._span = low.astype(np.uint32), (high - low).astype(np.uint32)
+
+    def require_inside(self, values: NDArray[np.int32]) -> None:
+        """Accept numbers [calls, i, n], each for input i.
+
+        Raises `CallerError`: one is outside the input's domain.
+        """
+        if self._each or (values.view(np.uint32) - self._low > self._span).any():
+            for call in values:
+                for part, row in zip(self._parts, call, strict=True):
+                    part.require_inside(row)
+
+    def put(self, values: NDArray[np.int32]) -> None:
+        """Copy numbers [i, n] that are inside to the front of input i."""
+        for part, row in zip(self._parts, values, strict=True):
+            part.put(row)
+
+
+def _bounds(limits: Limits | None) -> tuple[int, int]:
+    """The least and the greatest integer of 32 bits within limits."""
+    least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+    low = least if limits is None or limits.low is None else max(least, limits.low)
+    high = most if limits is None or limits.high is None else min(most, limits.high)
+    return math.ceil(low), math.floor(high)
 
 
 def sinks_of(

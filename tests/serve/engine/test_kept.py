@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from bedstone.runtime.inputs import table_inputs
 from bedstone.runtime.lease import Lease
-from bedstone.serve.engine.kept import Entries, Fronts, Lines, table_entries, table_row
+from bedstone.serve.engine.kept import (
+    Changed,
+    Entries,
+    Fronts,
+    Lines,
+    table_entries,
+    table_row,
+)
 from bedstone.verify.protocol import LineTable, PageTable
 
 ROWS = 5
@@ -44,8 +51,8 @@ ACTS = st.lists(
 
 @given(ACTS)
 def test_entries(acts):
-    device = Device(ROWS, 3)
-    kept, expected = Entries(device), np.zeros((ROWS, 3), int)
+    device, changed = Device(ROWS, 3), Changed()
+    kept, expected = Entries(device, changed), np.zeros((ROWS, 3), int)
     for act, row, other, value in acts:
         given_row = np.arange(value, value + 3)
         if act == "set":
@@ -58,19 +65,19 @@ def test_entries(acts):
             kept.lend(given_row)
             assert device.held[0].tolist() == given_row.tolist()
         elif act == "flush":
-            kept.flush(other)
+            changed.flush(other)
             assert np.array_equal(device.held[:other], expected[:other])
-    kept.flush(ROWS)
+    changed.flush(ROWS)
     assert np.array_equal(device.held, expected)
 
 
 @given(ACTS)
 def test_fronts(acts):
-    device = Device(ROWS, 9)
-    kept, expected = Fronts(device), [[] for _ in range(ROWS)]
+    device, changed = Device(ROWS, 9), Changed()
+    kept, expected = Fronts(device, changed), [[] for _ in range(ROWS)]
 
     def require_held(rows):
-        kept.flush(rows)
+        changed.flush(rows)
         for row, front in enumerate(expected[:rows]):
             assert device.held[row, : len(front)].tolist() == front
 
@@ -106,7 +113,8 @@ TABLES = [
 def test_lines_are_those_that_one_caller_writes(table, acts):
     columns = ROWS if table.over else 1
     device = Device(*[table.lines, columns, table.width][: 1 if table.over is None else 3])
-    kept, slots = Lines(device, table), [0] * columns
+    changed = Changed()
+    kept, slots = Lines(device, changed, table), [0] * columns
     axis = SimpleNamespace(max=columns)
     protocol = SimpleNamespace(page_tables=(), line_tables=(table,), groups=axis, ranks=None)
 
@@ -127,7 +135,7 @@ def test_lines_are_those_that_one_caller_writes(table, acts):
             kept.lend(value)
             require_held([value, *slots[1:]])
         elif act == "flush":
-            kept.flush(ROWS)
+            changed.flush(ROWS)
             require_held(slots)
 
 
@@ -153,11 +161,25 @@ def test_a_row_that_grows_is_the_row_of_all_its_pages(pages, sizes, width, data)
     unit, tokens = sizes
     table = PageTable("t", "s", tokens, width)
     had = data.draw(st.integers(1, len(pages) - 1))
-    device = Device(ROWS, width)
-    entries = Entries(device)
+    device, changed = Device(ROWS, width), Changed()
+    entries = Entries(device, changed)
     entries.set(2, table_row(table, pages[:had], unit))
     places, more = np.arange(had, len(pages)), np.array(pages[had:])
     columns = table_entries(table, places, unit)
     entries.put(np.full(len(more), 2), columns, table_entries(table, more, unit))
-    entries.flush(ROWS)
+    changed.flush(ROWS)
     assert device.held[2].tolist() == table_row(table, pages, unit).tolist()
+
+
+def test_what_did_not_change_is_not_written_again():
+    device, changed = Device(ROWS, 1), Changed()
+    kept = [Entries(device, changed), Fronts(device, changed)]
+    for each in kept:
+        each.set(3, np.array([7]))
+    changed.flush(2)
+    assert not device.held.any()
+    changed.flush(ROWS)
+    assert device.held[3] == 7
+    device.held[:] = 0
+    changed.flush(ROWS)
+    assert not device.held.any()

@@ -8,11 +8,11 @@ from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Request
 
-MOST, PAGES, UNIT = 4, 16, 4
+MOST, PAGES, UNIT, PAD = 4, 16, 4, 5
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "remove", "grow", "unbound", "advance", "aside", "one"]),
+        st.sampled_from(["add", "remove", "grow", "advance", "aside", "one", "next"]),
         st.integers(0, MOST - 1),
         st.integers(1, 9),
         st.integers(1, 20),
@@ -22,34 +22,36 @@ ACTS = st.lists(
 
 
 def sequence(prompt: int, most: int) -> Sequence:
-    made = Sequence.of(Request("r", [1] * prompt, most), 0)
+    made = Sequence.of(Request("r", [1] * prompt, most), prompt * most)
     made.fed = prompt - 1
     return made
 
 
 def grow(rows: Rows, row: int, more: int) -> None:
-    had = max(0, int(rows.room[row])) // UNIT
+    had = int(rows.room[row]) // UNIT
     places = np.arange(had, min(PAGES, had + more))
-    rows.hold_more(np.full(len(places), row), places, places, UNIT)
+    rows.hold_more(np.full(len(places), row), places, page(rows.sequences[row], places))
 
 
-@given(ACTS)
-def test_bounds_are_those_of_the_rows(acts):
-    rows = Rows(MOST, PAGES)
-    bound: dict[int, bool] = {}
+def page(held: Sequence, places: np.ndarray) -> np.ndarray:
+    """The pages of a sequence: others for each, in no order."""
+    return (places * 7 + held.order) % 1009
+
+
+@given(ACTS, st.sampled_from([PAGES, 0]))
+def test_bounds_are_those_of_the_rows(acts, pages):
+    rows = Rows(MOST, pages, UNIT, PAD)
     for act, at, few, many in acts:
         row = at % max(1, len(rows))
         if act == "add" and len(rows) < MOST:
             row = rows.add(sequence(few, many), needs_host=False)
-            rows.hold(row, list(range(few)), UNIT)
-            bound[id(rows.sequences[row])] = True
+            rows.hold(row, page(rows.sequences[row], np.arange(few)).tolist())
         elif act == "remove" and len(rows):
             rows.remove(rows.sequences[row])
-        elif act == "grow" and len(rows) and bound[id(rows.sequences[row])]:
+        elif act == "grow" and len(rows) and pages:
             grow(rows, row, few)
-        elif act == "unbound" and len(rows):
-            rows.hold(row, None, UNIT)
-            bound[id(rows.sequences[row])] = False
+        elif act == "next":
+            require_next(rows, paged=bool(pages))
         elif act == "advance":
             rows.advance(rows.tokens[: len(rows)] + 1)
         elif act == "aside" and len(rows):
@@ -57,6 +59,19 @@ def test_bounds_are_those_of_the_rows(acts):
         elif act == "one" and len(rows):
             rows.advance_one(row, many)
         compare(rows)
+
+
+def require_next(rows: Rows, *, paged: bool) -> None:
+    """What goes in next of each row that has a place for it, and of those that nobody has."""
+    if not len(rows) or (rows.room[: len(rows)] <= rows.positions[: len(rows)]).any():
+        return
+    plan, step = rows.next()
+    for row, held in enumerate(rows.sequences):
+        at = int(rows.positions[row])
+        slot = int(page(held, np.int64(at // UNIT))) * UNIT + at % UNIT if paged else at
+        assert plan[step, :, row].tolist() == [rows.tokens[row], at, at + 1, slot]
+    pads = plan[step, :, len(rows) :].T.tolist()
+    assert pads == [[0, 0, 1, PAD * UNIT]] * (MOST - len(rows))
 
 
 def set_aside(rows: Rows, steps: int, token: int) -> None:
@@ -90,7 +105,7 @@ def compare(rows: Rows) -> None:
 
 
 def test_plain_rows_know_what_ends_any_of_them():
-    rows = Rows(2, 1)
+    rows = Rows(2, 1, UNIT)
     for stop in ([5], [7, 8]):
         made = Sequence.of(Request("r", [1], 4, stop_ids=stop), 0)
         rows.add(made, needs_host=False)

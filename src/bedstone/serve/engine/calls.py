@@ -1,6 +1,6 @@
 """The calls of an engine: what is written for each, and what comes back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 from functools import cache
@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.runtime.executor import Executor, Run
-from bedstone.runtime.ports import Input
+from bedstone.runtime.ports import Input, Inputs
 from bedstone.serve.engine.abilities import Abilities
-from bedstone.serve.engine.kept import Entries, Kept, Lines, table_entries, table_row
-from bedstone.serve.engine.rows import Rows
+from bedstone.serve.engine.kept import Changed, Entries, Kept, Lines, table_entries, table_row
+from bedstone.serve.engine.rows import LENGTH, POSITION, SLOT, TOKEN, Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.engine.settings import Settings
 from bedstone.spec.frozen import Frozen
@@ -23,10 +23,7 @@ Found = Mapping[str, NDArray[np.generic]]
 
 
 class Flight(Frozen):
-    """A call under way: `count` tokens of each of `sequences`, the rows of `edition`.
-
-    `last` says that the token after them is wanted.
-    """
+    """A call under way: `count` tokens of each of `sequences`, the rows of `edition`."""
 
     run: Run
     program: Shape | Chain
@@ -34,12 +31,11 @@ class Flight(Frozen):
     sequences: tuple[Sequence, ...]
     count: int
     edition: int
-    last: bool
 
     def failed(self, found: Found) -> bool:
         """Whether the call says that its logits were not finite."""
         error = self.program.error
-        return error is not None and any(found[error].reshape(-1).tolist())
+        return error is not None and bool(found[error].item())
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +53,14 @@ class Fed:
     bounds: NDArray[np.int32]
     real: int
 
+
+_OF_ROWS: Mapping[Fill, int] = {
+    "token": TOKEN,
+    "position": POSITION,
+    "seq_len": LENGTH,
+    "slot": SLOT,
+}
+"""What an input takes of the rows of a step, that is another with each."""
 
 _FRESH: Mapping[Fill, Callable[[Fed], NDArray[np.int32]]] = {
     "position": lambda fed: fed.positions,
@@ -84,60 +88,57 @@ class Calls:
         self._unit = unit
         self._protocol = abilities.protocol
         self._inputs: dict[str, Input] = {}
-        self._pages = [(t, Entries(self._input(t.buffer))) for t in self._protocol.page_tables]
-        self._lines = [Lines(self._input(t.buffer), t) for t in self._protocol.line_tables]
-        self.settings = Settings(self._protocol, abilities.knobs, self._input)
+        self._changed = changed = Changed()
+        self._pages = [
+            (t, Entries(self._input(t.buffer), changed)) for t in self._protocol.page_tables
+        ]
+        self._lines = [Lines(self._input(t.buffer), changed, t) for t in self._protocol.line_tables]
+        self.settings = Settings(self._protocol, abilities.knobs, self._input, changed)
         self._kept: list[Kept] = [entry for _, entry in self._pages]
         self._kept += [*self._lines, *self.settings.kept]
+        self._fresh, self._of_rows = self._of_steps()
+        self._checked: NDArray[np.int32] | None = None
+        self._laid: tuple[Shape, int] | None = None
+        self._step_of = cache(self._step_for)
         self._reads = cache(session.reads)
-        self._named = cache(_collected)
+        self._roles = cache(self._roles_of)
+        programs: Items[Shape | Chain] = (*self._protocol.shapes, *self._protocol.chains)
+        self._names = {program.program: _collected(program) for program in programs}
+        self._chains = cache(self._chain_after)
         self._counts = cache(lambda rows, groups: self._protocol.call_vars(rows, groups, longest=1))
         self._context = self._protocol.context.name if self._protocol.context else None
-        self._grown = False
-        self._pad = (0, 0)
+        self._pad = 0
 
     def pad_with(self, page: int) -> None:
-        """Rows that belong to nobody write there, and to no line of any sequence."""
-        self._pad = (page, page * self._unit)
+        """Rows that belong to nobody have that page, and no line of any sequence."""
+        self._pad = page
         for row in range(self._abilities.sequences):
             self._clear_row(row)
 
     def _clear_row(self, row: int) -> None:
-        page = self._pad[0]
         for table, entries in self._pages:
-            entries.set(row, table_row(table, (page,), self._unit))
+            entries.set(row, table_row(table, (self._pad,), self._unit))
         for lines in self._lines:
             lines.set(row, 0)
 
     def seat(self, sequence: Sequence) -> None:
         """Write down all that is kept of a sequence that has a row."""
-        self.repage(sequence)
-        if sequence.lease is not None:
+        lease, row = sequence.lease, sequence.row
+        if lease is not None:
+            self._rows.hold(row, lease.pages)
+            for table, entries in self._pages:
+                entries.set(row, table_row(table, lease.pages, self._unit))
             for lines in self._lines:
-                lines.set(sequence.row, sequence.lease.slot)
+                lines.set(row, lease.slot)
         self.settings.seat(sequence)
 
-    def repage(self, sequence: Sequence) -> None:
-        """Write down which pages a sequence with a row has."""
-        lease, row = sequence.lease, sequence.row
-        if lease is None or not self._pages:
-            self._rows.hold(row, None, self._unit)
-            return
-        pages = lease.pages
-        self._rows.hold(row, pages, self._unit)
+    def grow(self, rows: Items[int], places: Items[int], pages: Items[int]) -> None:
+        """Write down pages [n] that rows [n] got as their `places` [n]."""
+        at, place, page = np.array(rows), np.array(places), np.array(pages)
+        self._rows.hold_more(at, place, page)
         for table, entries in self._pages:
-            entries.set(row, table_row(table, pages, self._unit))
-
-    def grow(self, more: Items[tuple[int, int, int]]) -> None:
-        """Write down pages that rows got: of each its row, its place in that and its number."""
-        if not more or not self._pages:
-            return
-        rows, places, pages = np.array(more).T
-        self._rows.hold_more(rows, places, pages, self._unit)
-        for table, entries in self._pages:
-            columns = table_entries(table, places, self._unit)
-            entries.put(rows, columns, table_entries(table, pages, self._unit))
-        self._grown = True
+            columns = table_entries(table, place, self._unit)
+            entries.put(at, columns, table_entries(table, page, self._unit))
 
     def unseat(self, row: int, last: int) -> None:
         """A row is free; the last takes its place."""
@@ -165,25 +166,32 @@ class Calls:
             count,
         )
         self._write(shape, fed)
-        return self._start(shape, (sequence,), count, 1, start + count, last=last)
+        self._laid = None
+        told = (sequence,) if last else ()
+        return self._start(shape, (sequence,), told, count, self._given(count, 1, start + count))
 
     def step(self) -> Flight:
-        """Start a call that takes the next token of every row."""
-        rows, count = self._rows, len(self._rows)
-        shape = self._abilities.step(count)
-        width = self._abilities.width(shape, count)
-        for kept in self._kept:
-            kept.flush(width)
-        self._grown = False
-        self._write(shape, self._fed(count, width))
-        return self._start(shape, rows.all, 1, width, rows.longest(), last=True)
+        """Start a call that takes the next token of every row.
 
-    def follow(self, shape: Shape | Chain | None) -> Chain | None:
+        Where rows go is checked once for the steps that it was found for. Tokens that the device
+        made are not, as they would not be in a chain.
+        """
+        rows, count = self._rows, len(self._rows)
+        shape, width = self._step_of(count)
+        if self._laid != (shape, count):
+            self._lay(shape, count, width)
+        self._changed.flush(width)
+        plan, step = rows.next()
+        if plan is not self._checked:
+            self._fresh.require_inside(plan[:, self._of_rows])
+            self._checked = plan
+        self._fresh.put(plan[step, self._of_rows, :width])
+        told = () if rows.plain() else rows.all
+        return self._start(shape, rows.all, told, 1, self._given(width, width, rows.longest()))
+
+    def follow(self, program: Shape | Chain) -> Chain | None:
         """The chain that goes on from a step of all rows."""
-        if isinstance(shape, Chain) or shape is None:
-            return shape
-        width = self._abilities.width(shape, len(self._rows))
-        return next(iter(self._protocol.follow(shape, width, self._reads)), None)
+        return self._chains(program, len(self._rows))
 
     def chain(self, chain: Chain, already: int) -> Flight:
         """Start a step that takes its inputs from the one before, `already` steps after the rows'.
@@ -191,11 +199,9 @@ class Calls:
         Pages that rows have got meanwhile are all that can have changed.
         """
         rows, count = self._rows, len(self._rows)
-        if self._grown:
-            self._grown = False
-            for _, entries in self._pages:
-                entries.flush(count)
-        return self._start(chain, rows.all, 1, count, rows.longest() + already, last=True)
+        self._changed.flush(count)
+        longest = rows.longest() + already
+        return self._start(chain, rows.all, (), 1, self._given(count, count, longest))
 
     # --- how ---
 
@@ -214,60 +220,73 @@ class Calls:
                 lines.lend(lease.slot)
         self.settings.lend(sequence, drawn=drawn)
 
-    def _fed(self, count: int, width: int) -> Fed:
-        """The rows' next tokens, and padding up to `width`."""
-        rows, pads = self._rows, width - count
-        at = rows.positions[:count]
-        slots = rows.slots(self._unit) if self._pages else at
-        tokens = rows.tokens[:count]
-        if pads:
-            zeros = np.zeros(pads, np.int32)
-            tokens, at = np.concatenate([tokens, zeros]), np.concatenate([at, zeros])
-            slots = np.concatenate([slots, zeros + np.int32(self._pad[1])])
-        return Fed(tokens, at, slots, at + 1, np.arange(width + 1, dtype=np.int32), count)
+    def _of_steps(self) -> tuple[Inputs, list[int]]:
+        """The inputs that are others with each step, and what of its rows each of them takes."""
+        read = {name for shape in self._abilities.steps for name in shape.inputs}
+        roles = [r for r in self._protocol.roles if r.fill in _OF_ROWS and r.buffer in read]
+        return Inputs([self._input(r.buffer) for r in roles]), [_OF_ROWS[r.fill] for r in roles]
 
-    def _write(self, shape: Shape, fed: Fed) -> None:
+    def _step_for(self, count: int) -> tuple[Shape, int]:
+        """The program that takes a row of each of so many, and for how many it is called."""
+        shape = self._abilities.step(count)
+        return shape, self._abilities.width(shape, count)
+
+    def _lay(self, shape: Shape, count: int, width: int) -> None:
+        """Write what steps of so many rows take that is the same in each."""
+        none, bounds = np.zeros(width, np.int32), np.arange(width + 1, dtype=np.int32)
+        fed = Fed(none, none, none, none, bounds, count)
+        self._write(shape, fed, but=_OF_ROWS)
+        self._laid = shape, count
+
+    def _write(self, shape: Shape, fed: Fed, but: Container[Fill] = ()) -> None:
         """Write what a call takes beside what is kept."""
         for role in self._roles(shape):
-            values = _values(role, fed)
+            values = None if role.fill in but else _values(role, fed)
             if values is not None:
                 target = self._input(role.buffer)
                 target.values[: len(values)] = values
                 target.write(len(values))
 
-    def _roles(self, shape: Shape) -> tuple[Role, ...]:
+    def _roles_of(self, shape: Shape) -> tuple[Role, ...]:
         return tuple(role for role in self._protocol.roles if role.buffer in shape.inputs)
+
+    def _chain_after(self, program: Shape | Chain, count: int) -> Chain | None:
+        if isinstance(program, Chain):
+            return program
+        _, width = self._step_of(count)
+        return next(iter(self._protocol.follow(program, width, self._reads)), None)
+
+    def _given(self, rows: int, groups: int, longest: int) -> Mapping[str, int]:
+        """The vars of a call."""
+        given = self._counts(rows, groups)
+        return given if self._context is None else {**given, self._context: longest}
 
     def _start(
         self,
         program: Shape | Chain,
         sequences: tuple[Sequence, ...],
+        told: tuple[Sequence, ...],
         count: int,
-        width: int,
-        longest: int,
-        *,
-        last: bool,
+        given: Mapping[str, int],
     ) -> Flight:
-        names = self._named(program)
-        if last and isinstance(program, Shape) and any(s.slow for s in sequences):
-            names += self.settings.reports(sequences)
-        given = self._counts(count * width, width)
-        if self._context is not None:
-            given = {**given, self._context: longest}
+        """Start a call; more than its token is read back for those of `told` that ask for it."""
+        names = self._names[program.program]
+        if told:
+            names += self.settings.reports(told)
         began = self._cpu()
         run = self._session.start(program.program, 1, names, **given)
         self.device_seconds += self._cpu() - began
-        return Flight(run, program, names, sequences, count, self._rows.edition, last)
+        return Flight(run, program, names, sequences, count, self._rows.edition)
 
     def land(self, flight: Flight) -> Found:
-        """What each output of a call held; waits for it.
+        """What each output [1, ...] of a call held; waits for it.
 
         Raises `DeviceError`: a launch failed.
         """
         began = self._cpu()
         arrays = flight.run.wait()
         self.device_seconds += self._cpu() - began
-        return {name: array[0] for name, array in zip(flight.collect, arrays, strict=True)}
+        return dict(zip(flight.collect, arrays, strict=True))
 
 
 def _collected(program: Shape | Chain) -> tuple[str, ...]:

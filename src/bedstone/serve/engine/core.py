@@ -53,10 +53,11 @@ class Core:
             able = replace(able, context=min(able.context, pages * self._holdings.unit))
         self._able = able
         self._most = min(able.sequences, options.sequences or able.sequences)
-        self._rows = Rows(able.sequences, self._holdings.geometry.row)
-        self._calls = Calls(session, able, self._rows, self._holdings.unit, cpu)
+        row, unit, pad = self._holdings.geometry.row, self._holdings.unit, self._holdings.pad_page
+        self._rows = Rows(able.sequences, row, unit, pad)
+        self._calls = Calls(session, able, self._rows, unit, cpu)
         if able.pads:
-            self._calls.pad_with(self._holdings.pad_page)
+            self._calls.pad_with(pad)
         self._session, self._own = session, session.begin()
         self._ahead = max(1, session.ahead)
         self._chunk = min(able.rows, options.chunk)
@@ -207,8 +208,10 @@ class Core:
 
     def _compose(self) -> None:
         """A step from the host once those under way are over; pieces of prompts go behind these."""
-        self._enter()
-        self._feed_prompts()
+        if len(self._queue):
+            self._enter()
+        if self._prompts:
+            self._feed_prompts()
         while self._flights:
             self._land(self._flights.popleft())
         self._make_room()
@@ -226,7 +229,7 @@ class Core:
 
     def _make_room(self) -> None:
         """Pages for the rows' next tokens: the youngest give way where there are not enough."""
-        for sequence in self._rows.short(2):
+        for sequence in () if self._running.extend_all(2) else self._rows.short(2):
             while sequence.row >= 0 and not self._running.extend(sequence, 2):
                 self._preempted += 1
                 self._wait_again(self._running.youngest(), keep=True)
@@ -254,7 +257,7 @@ class Core:
             return
         flight = self._calls.step()
         self._flights.append(flight)
-        if not self._rows.needs_host[: len(self._rows)].any():
+        if self._rows.plain() is not None:
             self._chain = self._calls.follow(flight.program)
             self._chained = self._rows.edition
 
@@ -272,7 +275,7 @@ class Core:
             return
         sequence.fed += flight.count
         self._keep(sequence)
-        if flight.last and flight.program.emits is not None:
+        if sequence.fed == len(sequence.tokens) and flight.program.emits is not None:
             token = int(found[flight.program.emits.buffer].flat[0])
             self._made(sequence, token, found, 0)
         if not sequence.over:
@@ -303,7 +306,7 @@ class Core:
         if emits is None:
             raise AssertionError("a step hands tokens back")
         rows, count = self._rows, len(flight.sequences)
-        made = found[emits.buffer].reshape(-1, emits.width)[:count, 0]
+        made = found[emits.buffer].reshape(-1)[: count * emits.width : emits.width]
         same = flight.edition == rows.edition
         if same and self._all_go_on(made):
             return

@@ -111,6 +111,14 @@ class Holdings:
             if not isinstance(denial, Busy) or not self._evict():
                 return False
 
+    def grow(self, leases: Sequence[Lease]) -> tuple[int, ...]:
+        """A page more for each of some leases, of which so many hold nothing at all."""
+        match Lease.grow(leases):
+            case tuple(pages):
+                return pages
+            case denial:
+                raise AssertionError(f"idle pages are not to be had: {denial}")
+
     def keep(self, lease: Lease, tokens: Sequence[int]) -> None:
         """Keep the state of so many tokens for others; without slots, of the whole pages."""
         if self._tree is None:

@@ -25,15 +25,32 @@ class Kept(Protocol):
     def lend(self, value: NDArray[np.generic] | float) -> None:
         """Write it as the first row for a call of one sequence."""
 
+    def flush(self, rows: int) -> bool:
+        """Write what changed of the first `rows`; whether anything did of others."""
+
+
+class Changed:
+    """The kept inputs of which something is to be written."""
+
+    def __init__(self) -> None:
+        self._kept: set[Kept] = set()
+
+    def add(self, kept: Kept) -> None:
+        """Something of it changed."""
+        self._kept.add(kept)
+
     def flush(self, rows: int) -> None:
-        """Write what changed of the first `rows`."""
+        """Write what changed of the first `rows` of each."""
+        if self._kept:
+            self._kept = {kept for kept in self._kept if kept.flush(rows)}
 
 
 class Entries:
     """An input whose first dimension counts the rows."""
 
-    def __init__(self, target: Input) -> None:
+    def __init__(self, target: Input, changed: Changed) -> None:
         self._target = target
+        self._changed = changed
         self._values = target.values
         self._unchanged = len(self._values), 0
         self._low, self._high = self._unchanged
@@ -41,7 +58,7 @@ class Entries:
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember, to be written before the next step."""
         self._values[row] = value
-        self._change(row)
+        self._change(row, row)
 
     def put(
         self,
@@ -53,13 +70,12 @@ class Entries:
         held = columns < self._values.shape[1]
         each = np.broadcast_to(rows[:, None], columns.shape)
         self._values[each[held], columns[held]] = values[held]
-        self._low = min(self._low, int(rows.min()))
-        self._high = max(self._high, int(rows.max()) + 1)
+        self._change(int(rows.min()), int(rows.max()))
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
         self._values[target] = self._values[source]
-        self._change(target)
+        self._change(target, target)
 
     def lend(self, value: NDArray[np.generic] | float) -> None:
         """Write the first row; its own is written again before the next step."""
@@ -69,9 +85,9 @@ class Entries:
             self._target.write(1)
         finally:
             self._values[0] = own
-            self._change(0)
+            self._change(0, 0)
 
-    def flush(self, rows: int) -> None:
+    def flush(self, rows: int) -> bool:
         """Write from the first to the last that changed."""
         high = min(self._high, rows)
         if self._low < high:
@@ -79,32 +95,35 @@ class Entries:
         # what is left may be read by a call of more rows that belong to nobody
         left = self._high > rows
         self._low, self._high = (max(self._low, rows), self._high) if left else self._unchanged
+        return left
 
-    def _change(self, row: int) -> None:
-        self._low, self._high = min(self._low, row), max(self._high, row + 1)
+    def _change(self, first: int, last: int) -> None:
+        self._low, self._high = min(self._low, first), max(self._high, last + 1)
+        self._changed.add(self)
 
 
 class Fronts:
     """An input with many numbers a row, of which the first few are a sequence's, often none."""
 
-    def __init__(self, target: Input) -> None:
+    def __init__(self, target: Input, changed: Changed) -> None:
         self._target = target
         self._values = target.values
         self._width = target.values[0].size
         self._used = [0] * len(target.values)
-        self._changed: set[int] = set()
+        self._rows: set[int] = set()
+        self._changed = changed
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember numbers, to be written before the next step; an empty array is none."""
         count = self._put(row, value)
         self._used[row] = count
-        self._changed.add(row)
+        self._change(row)
 
     def poke(self, row: int, column: int, value: float) -> None:
         """Set one number of a row, and write it at once where the rest is written already."""
         self._values[row, column] = value
         self._used[row] = max(self._used[row], column + 1)
-        if row not in self._changed:
+        if row not in self._rows:
             self._target.write_elements(row * self._width + column, 1)
 
     def move(self, source: int, target: int) -> None:
@@ -119,17 +138,22 @@ class Fronts:
             self._target.write_elements(0, count)
         finally:
             self._put(0, own)
-            self._changed.add(0)
+            self._change(0)
 
-    def flush(self, rows: int) -> None:
+    def flush(self, rows: int) -> bool:
         """Write the rows that changed, each as far as it is used."""
         left = set()
-        for row in self._changed:
+        for row in self._rows:
             if row >= rows:
                 left.add(row)
             elif self._used[row]:
                 self._target.write_elements(row * self._width, self._used[row])
-        self._changed = left
+        self._rows = left
+        return bool(left)
+
+    def _change(self, row: int) -> None:
+        self._rows.add(row)
+        self._changed.add(self)
 
     def _put(self, row: int, value: NDArray[np.generic] | float) -> int:
         count = np.size(value)
@@ -140,24 +164,25 @@ class Fronts:
 class Lines:
     """A line table: its columns count the rows, what it holds of one is its slot."""
 
-    def __init__(self, target: Input, table: LineTable) -> None:
+    def __init__(self, target: Input, changed: Changed, table: LineTable) -> None:
         self._target = target
         self._lines = np.arange(table.lines, dtype=np.int32)
         self._each = table.lines_per_slot
         self._values = target.values.reshape(table.lines, -1, table.width)
         self._values[:] = self._lines[:, None, None]
-        self._changed = True
+        self._changed = changed
+        changed.add(self)
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember, to be written before the next step."""
         lines = np.int32(value) * self._each + self._lines
         self._values[:, row] = lines[:, None]
-        self._changed = True
+        self._changed.add(self)
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
         self._values[:, target] = self._values[:, source]
-        self._changed = True
+        self._changed.add(self)
 
     def lend(self, value: NDArray[np.generic] | float) -> None:
         """Write the first column; its own is written again before the next step."""
@@ -168,11 +193,10 @@ class Lines:
         finally:
             self._values[:, 0] = own
 
-    def flush(self, _rows: int) -> None:
-        """Write all of it, if anything changed."""
-        if self._changed:
-            self._target.write(len(self._target.values))
-            self._changed = False
+    def flush(self, _rows: int) -> bool:
+        """Write all of it."""
+        self._target.write(len(self._target.values))
+        return False
 
 
 def table_row(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:

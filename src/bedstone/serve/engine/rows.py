@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from bedstone.serve.engine.sequence import Sequence
 
+TOKEN, POSITION, LENGTH, SLOT = range(4)
+"""What of a row goes into its next step: the token, where in the sequence, how long that is then,
+and where in the paged states."""
+
 _UNBOUNDED = np.iinfo(np.int64).max
 _MOST_ASIDE = 64
+_MOST_PLANNED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,37 +41,37 @@ class Bounds:
 
 
 class Rows:
-    """The sequences of a step. `tokens` go in next, at `positions`; `room` tokens have a place.
+    """The sequences of a step, `most` of them. `room` tokens of each have a place.
 
-    `pages` are in the order a sequence fills them; `ends` is how many tokens there are once the
-    last has been made. `edition` counts the changes of who is there.
+    States have up to `pages` of `unit` tokens a sequence, 0 where none is paged; `ends` is how many
+    tokens there are once the last has been made. `edition` counts the changes of who is there.
+    What goes in of rows that belong to nobody lies in `pad`, a page, and in no line.
 
     Kernels leave nothing of ours in the host's caches, so a step that all rows just go on from
-    touches none of them: its tokens are set aside until somebody asks for what they change.
+    touches none of them: its tokens are set aside until somebody asks for what they change, and
+    where its own go was found for several steps at once.
     """
 
-    def __init__(self, most: int, pages: int) -> None:
+    def __init__(self, most: int, pages: int, unit: int, pad: int = 0) -> None:
         self.sequences: list[Sequence] = []
         self.edition = 0
-        self._tokens = np.zeros(most, np.int32)
-        self._positions = np.zeros(most, np.int32)
-        self.room = np.zeros(most, np.int64)
+        self._paged, self._unit = pages > 0, unit
+        self._idle = np.array([0, 0, 1, pad * unit], np.int32)
+        self._next = np.repeat(self._idle[:, None], most, axis=1)
+        self.room = np.full(most, _UNBOUNDED)
         self.ends = np.zeros(most, np.int64)
         self.needs_host = np.zeros(most, bool)
-        self.pages = np.zeros((most, max(1, pages)), np.int32)
-        self._arrays = (
-            self._tokens,
-            self._positions,
-            self.room,
-            self.ends,
-            self.needs_host,
-            self.pages,
-        )
+        # of each page in the order a sequence fills them: its slots are so far above its positions
+        self._above = np.zeros((most, pages), np.int32)
+        self._arrays = (self._next.T, self.room, self.ends, self.needs_host, self._above)
         self._each_row = np.arange(most)
         self._plain: Plain | None = None
         self._plain_of = -1
         self._bounds: Bounds | None = None
         self._spare: int | None = None
+        self._plan: NDArray[np.int32] | None = None
+        self._planned = 0
+        self._taken = 0
         self._aside: list[NDArray[np.generic]] = []
         self._behind = 0
         self._all: tuple[Sequence, ...] = ()
@@ -79,13 +84,15 @@ class Rows:
     def tokens(self) -> NDArray[np.int32]:
         """What goes in next of each row."""
         self._catch_up()
-        return self._tokens
+        tokens: NDArray[np.int32] = self._next[TOKEN]
+        return tokens
 
     @property
     def positions(self) -> NDArray[np.int32]:
         """Where it goes."""
         self._catch_up()
-        return self._positions
+        at: NDArray[np.int32] = self._next[POSITION]
+        return at
 
     @property
     def all(self) -> tuple[Sequence, ...]:
@@ -106,8 +113,8 @@ class Rows:
         """Have what goes in next, and where, after the steps that were set aside."""
         if self._behind:
             count = len(self.sequences)
-            self._tokens[:count] = self._aside[-1]
-            self._positions[:count] += self._behind
+            self._next[TOKEN, :count] = self._aside[-1]
+            self._next[POSITION : LENGTH + 1, :count] += self._behind
             self._behind = 0
 
     def add(self, sequence: Sequence, *, needs_host: bool) -> int:
@@ -116,8 +123,7 @@ class Rows:
         row = len(self.sequences)
         self.sequences.append(sequence)
         sequence.row = row
-        self.tokens[row] = sequence.tokens[-1]
-        self.positions[row] = sequence.fed
+        self._next[:SLOT, row] = sequence.tokens[-1], sequence.fed, sequence.fed + 1
         self.ends[row] = sequence.end
         self.needs_host[row] = needs_host
         self._changed()
@@ -128,13 +134,14 @@ class Rows:
         self.settle()
         row, last = sequence.row, len(self.sequences) - 1
         sequence.row = -1
-        sequence.fed = int(self.positions[row])
+        sequence.fed = int(self._next[POSITION, row])
         moved = self.sequences.pop()
         if row != last:
             self.sequences[row] = moved
             moved.row = row
             for array in self._arrays:
                 array[row] = array[last]
+        self._next[:, last] = self._idle
         self._changed()
         return row, last
 
@@ -143,35 +150,31 @@ class Rows:
         self._forget()
 
     def _forget(self) -> None:
-        self._bounds = self._spare = None
+        self._bounds = self._spare = self._plan = None
 
-    def hold(self, row: int, pages: Items[int] | None, unit: int) -> None:
-        """A row has these pages of `unit` tokens; None: it needs none."""
-        self._spare = None
-        if pages is None:
-            self.room[row] = _UNBOUNDED
-            return
-        self.room[row] = len(pages) * unit
-        self.pages[row, : len(pages)] = pages
+    def hold(self, row: int, pages: Items[int]) -> None:
+        """A row has these pages."""
+        self._spare = self._plan = None
+        if self._paged:
+            count = len(pages)
+            self.room[row] = count * self._unit
+            self._above[row, :count] = (np.array(pages) - np.arange(count)) * self._unit
 
     def hold_more(
-        self,
-        rows: NDArray[np.intp],
-        places: NDArray[np.intp],
-        pages: NDArray[np.intp],
-        unit: int,
+        self, rows: NDArray[np.intp], places: NDArray[np.intp], pages: NDArray[np.intp]
     ) -> None:
         """Rows [n] have pages [n] more, as their number `places` [n]; of one row in that order."""
-        self._spare = None
-        self.room[rows] = (places + 1) * unit
-        self.pages[rows, places] = pages
+        self._spare = self._plan = None
+        if self._paged:
+            self.room[rows] = (places + 1) * self._unit
+            self._above[rows, places] = (pages - places) * self._unit
 
     def advance(self, made: NDArray[np.generic]) -> None:
         """Each row has a token more, which goes in next; its sequence is not told."""
         self.settle()
         count = len(self.sequences)
-        self.tokens[:count] = made
-        self.positions[:count] += 1
+        self._next[TOKEN, :count] = made
+        self._next[POSITION : LENGTH + 1, :count] += 1
         self._count_on()
 
     def set_aside(self, made: NDArray[np.generic]) -> None:
@@ -183,6 +186,7 @@ class Rows:
         self._count_on()
 
     def _count_on(self) -> None:
+        self._taken += 1
         if self._bounds is not None:
             self._bounds.left -= 1
             self._bounds.longest += 1
@@ -192,8 +196,8 @@ class Rows:
     def advance_one(self, row: int, token: int) -> None:
         """One row has a token more; its sequence is not told."""
         self.settle()
-        self.tokens[row] = token
-        self.positions[row] += 1
+        self._next[TOKEN, row] = token
+        self._next[POSITION : LENGTH + 1, row] += 1
         self._forget()
 
     def plain(self) -> Plain | None:
@@ -225,13 +229,32 @@ class Rows:
         self.settle()
         return list(zip(self.sequences, self.positions.tolist(), strict=False))
 
-    def slots(self, unit: int) -> NDArray[np.int32]:
-        """Where each row's next token lies in a paged state."""
+    def next(self) -> tuple[NDArray[np.int32], int]:
+        """What goes in [steps, 4, most] with the next steps, and which of them is next.
+
+        Of later ones the tokens are not known yet. Rows that nobody has are the last.
+        """
+        step = self._taken - self._planned
+        if self._plan is None or step >= len(self._plan):
+            self._plan, self._planned, step = self._look_ahead(), self._taken, 0
         count = len(self.sequences)
-        at = self.positions[:count]
-        page, inside = np.divmod(at, unit)
-        found: NDArray[np.int32] = self.pages[self._each_row[:count], page] * unit + inside
-        return found
+        made = self._aside[-1] if self._behind else self._next[TOKEN, :count]
+        self._plan[step, TOKEN, :count] = made
+        return self._plan, step
+
+    def _look_ahead(self) -> NDArray[np.int32]:
+        """What goes in with the steps that all rows have a place for, some at most."""
+        self._catch_up()
+        count = len(self.sequences)
+        at = self._next[POSITION, :count]
+        steps = int((self.room[:count] - at).min(initial=_MOST_PLANNED))
+        plan = np.repeat(self._next[None], steps, axis=0)
+        plan[:, POSITION : LENGTH + 1, :count] += np.arange(steps, dtype=np.int32)[:, None, None]
+        at = plan[:, POSITION, :count]
+        plan[:, SLOT, :count] = at
+        if self._paged:
+            plan[:, SLOT, :count] += self._above[self._each_row[:count], at // self._unit]
+        return plan
 
     def short(self, ahead: int) -> list[Sequence]:
         """Those without a place for their next `ahead` tokens, as far as they have as many."""

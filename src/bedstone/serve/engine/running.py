@@ -1,7 +1,5 @@
 """The sequences that hold something: prompts that go in, and the rows of a step."""
 
-from collections.abc import Iterable
-
 from bedstone.pool import Lease
 from bedstone.serve.engine.calls import Calls
 from bedstone.serve.engine.holdings import Holdings
@@ -40,7 +38,14 @@ class Running:
 
     def extend(self, sequence: Sequence, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of a row; False: there are no pages for them."""
-        return self._extend([sequence], ahead, idle=0)
+        lease, row = _lease(sequence), sequence.row
+        had = len(lease.pages)
+        tokens = min(int(self.rows.positions[row]) + ahead, sequence.most)
+        if not self._holdings.extend(lease, tokens):
+            return False
+        more = lease.pages[had:]
+        self._calls.grow([row] * len(more), range(had, had + len(more)), more)
+        return True
 
     def extend_all(self, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of every row; False: there are no pages for them.
@@ -48,27 +53,16 @@ class Running:
         Whoever wants another page soon gets one too, where nobody holds it: looking for those costs
         more than a page.
         """
-        if not (short := self.rows.short(ahead)):
+        if not self.rows.short(ahead):
             return True
-        if not self._extend(short, ahead, idle=0):
-            return False
-        self._extend(self.rows.short(ahead + _SOON), ahead + _SOON, idle=len(self))
-        return True
-
-    def _extend(self, some: Iterable[Sequence], ahead: int, *, idle: int) -> bool:
-        """Have room for some rows' tokens; False: not for one of them, or fewer pages are idle."""
-        at, more, done = self.rows.positions, list[tuple[int, int, int]](), True
-        for sequence in some:
-            lease, row = _lease(sequence), sequence.row
-            had = len(lease.pages)
-            done = self._holdings.idle_pages >= idle and self._holdings.extend(
-                lease, min(int(at[row]) + ahead, sequence.most)
-            )
-            if not done:
+        while some := self.rows.short(ahead + _SOON):
+            if self._holdings.idle_pages < len(self) + len(some):
                 break
-            more += [(row, place, page) for place, page in enumerate(lease.pages[had:], had)]
-        self._calls.grow(more)
-        return done
+            leases = [_lease(sequence) for sequence in some]
+            places = [len(lease.pages) for lease in leases]
+            rows = [sequence.row for sequence in some]
+            self._calls.grow(rows, places, self._holdings.grow(leases))
+        return all(self.extend(sequence, ahead) for sequence in self.rows.short(ahead))
 
     def keep(self, sequence: Sequence) -> None:
         """Keep for others what is in of a prompt."""

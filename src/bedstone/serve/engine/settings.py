@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from bedstone.runtime.edits import Edits
 from bedstone.runtime.ports import Input
-from bedstone.serve.engine.kept import Entries, Fronts, Kept
+from bedstone.serve.engine.kept import Changed, Entries, Fronts, Kept
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.spec.manifest import Fill
 from bedstone.spec.sampling import LIKELIEST, Knobs, Sampling, signed
@@ -31,14 +31,18 @@ class Settings:
     """The inputs of a sampler, a row a sequence. Without one there are none."""
 
     def __init__(
-        self, protocol: Protocol, knobs: Knobs | None, take: Callable[[str], Input]
+        self,
+        protocol: Protocol,
+        knobs: Knobs | None,
+        take: Callable[[str], Input],
+        changed: Changed,
     ) -> None:
         self._fills = [
-            (fill, Entries(take(role.buffer)))
+            (fill, Entries(take(role.buffer), changed))
             for role in protocol.roles
             if (fill := _FILLS.get(role.fill)) is not None and role.over == "groups"
         ]
-        self.knobs = None if knobs is None else _KnobInputs(knobs, take)
+        self.knobs = None if knobs is None else _KnobInputs(knobs, take, changed)
         self.kept: list[Kept] = [entries for _, entries in self._fills]
         self.kept += [] if self.knobs is None else self.knobs.kept
 
@@ -80,7 +84,7 @@ class Settings:
         most = sequence.request.sampling.logprobs
         if most is None or self.knobs is None:
             return None, ()
-        drawn, token, logprob = (found[name] for name in self.knobs.outputs)
+        drawn, token, logprob = (found[name][0] for name in self.knobs.outputs)
         top = zip(token[row, :most].tolist(), logprob[row, :most].tolist(), strict=True)
         return float(drawn[row]), tuple(top)
 
@@ -95,14 +99,15 @@ class Settings:
 class _KnobInputs:
     """What v7 has no fill for, by the names that the package's record gives."""
 
-    def __init__(self, knobs: Knobs, take: Callable[[str], Input]) -> None:
-        self._edits = Entries(take(knobs.edits))
+    def __init__(self, knobs: Knobs, take: Callable[[str], Input], changed: Changed) -> None:
+        self._edits = Entries(take(knobs.edits), changed)
         self._edited = tuple(
-            Fronts(take(name)) for name in (knobs.edit_token, knobs.edit_scale, knobs.edit_add)
+            Fronts(take(name), changed)
+            for name in (knobs.edit_token, knobs.edit_scale, knobs.edit_add)
         )
-        self._restricted = Entries(take(knobs.restricted))
-        self.allowed = Fronts(take(knobs.allowed))
-        self._report = Entries(take(knobs.report))
+        self._restricted = Entries(take(knobs.restricted), changed)
+        self.allowed = Fronts(take(knobs.allowed), changed)
+        self._report = Entries(take(knobs.report), changed)
         self.outputs = (knobs.logprob, knobs.top_token, knobs.top_logprob)
         self.kept: list[Kept] = [
             self._edits,
