@@ -116,6 +116,22 @@ def test_what_is_no_grammar_or_too_much_of_one_is_refused(grammars, grammar):
         grammars.compile(grammar, 1)
 
 
+def test_a_form_that_no_text_has_is_refused_in_a_line(grammars):
+    with pytest.raises(CallerError, match=r"\Athe grammar cannot be used: no text fits it\Z"):
+        grammars.compile(json_grammar({"$ref": "#"}), 1)
+
+
+def test_a_grammar_that_grows_too_large_on_its_way_ends_no_answer(vocabulary, grammars):
+    wide = {"type": "object", "properties": {str(n): {"type": "string"} for n in range(1000)}}
+    [constraint] = grammars.compile(json_grammar(wide), 1)
+    [brace] = vocabulary.encode("{", special=False)
+    assert brace in allowed(constraint)
+    with pytest.raises(CallerError, match="the grammar cannot be used: Parser Error"):
+        constraint.accept(brace)
+    with pytest.raises(CallerError, match="the grammar cannot be used: Parser Error"):
+        constraint.allowed()
+
+
 CALLS = {
     "hermes": '<tool_call>\n{"name": "f", "arguments": {"name": "A", "age": 3}}\n</tool_call>',
     "llama3": '{"name": "f", "parameters": {"name": "A", "age": 3}}',

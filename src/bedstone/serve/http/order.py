@@ -59,7 +59,7 @@ async def ordered(
     Raises `Refusal`: it asks for what cannot be.
     """
     count = asked.n or 1
-    _require_places(front, count * len(prompts))
+    _require_places(front, count, len(prompts))
     most = [_room(front, prompt, amount.most) for prompt in prompts]
     usual = front.settings.usual
     drawn = sampling(asked, front.limits, amount.logprobs, usual.preset(amount.turn))
@@ -105,10 +105,11 @@ def _stop_ids(front: Front, asked: Asked) -> frozenset[int]:
     return frozenset((*own, *(asked.stop_token_ids or ())))
 
 
-def _require_places(front: Front, count: int) -> None:
+def _require_places(front: Front, count: int, prompts: int) -> None:
     most = front.limits.sequences + front.limits.queue
-    if count > most:
-        raise bad(f"it takes {count} sequences, this server holds {most}", "n")
+    if count * prompts > most:
+        field = "n" if count > 1 else "prompt"
+        raise bad(f"it takes {count * prompts} sequences, this server holds {most}", field)
 
 
 def _room(front: Front, prompt: Prompt, most: int | None) -> int:

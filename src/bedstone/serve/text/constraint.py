@@ -16,6 +16,8 @@ KEPT = 64
 """Grammars that are remembered, compiled."""
 SHOWN = 500
 """Characters of a complaint about a grammar that pass on."""
+COMPLAINTS = {"NoExtensionBias": "no text fits it"}
+"""What `llguidance` says in a word of its own."""
 MOST_SIZE = 200_000
 FUEL = 1_000_000
 """How large a grammar, and how much work on one before its first token, is accepted."""
@@ -70,8 +72,12 @@ class Grammar:
         self._ends = ends
 
     def allowed(self) -> NDArray[np.uint32]:
-        """A bit for each token that may come next; of an answer that may end, those that end it."""
+        """A bit for each token that may come next; of an answer that may end, those that end it.
+
+        Raises `CallerError`: the grammar has become too large to work with.
+        """
         mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
+        _require_usable(self._matcher)
         words = np.zeros(self._words, np.uint32)
         size = min(len(mask), self._words)
         words[:size] = mask[:size]
@@ -80,10 +86,15 @@ class Grammar:
         return words
 
     def accept(self, token: int) -> bool:
-        """Go on by a token; whether anything but an end may follow."""
-        if token in self._ends or not self._matcher.consume_token(token):
+        """Go on by a token; whether anything but an end may follow.
+
+        Raises `CallerError`: the grammar has become too large to work with, so nobody knows.
+        """
+        if token in self._ends:
             return False
-        return not self._matcher.is_stopped()
+        taken = self._matcher.consume_token(token)
+        _require_usable(self._matcher)
+        return taken and not self._matcher.is_stopped()
 
 
 class Forced:
@@ -115,8 +126,10 @@ def set_bits(words: NDArray[np.uint32], tokens: Iterable[int]) -> None:
 
 def _require_usable(matcher: LLMatcher) -> None:
     if matcher.is_error():
-        complaint = matcher.get_error().split("\n\n")[0].strip()
-        raise CallerError(f"the grammar cannot be used: {complaint[:SHOWN]}")
+        # behind the complaint stand the parser's own state and the grammar
+        complaint = matcher.get_error().partition("<state>")[0].split("\n\n")[0].strip()
+        told = COMPLAINTS.get(complaint, complaint)
+        raise CallerError(f"the grammar cannot be used: {told[:SHOWN]}")
 
 
 class _Vocabulary:
