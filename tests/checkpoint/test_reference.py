@@ -1,6 +1,7 @@
 """A reference finds a directory, a file, or a file inside an installed package."""
 
 import json
+import os
 import subprocess
 import sys
 import types
@@ -10,6 +11,7 @@ import pytest
 from bedstone.checkpoint.reference import open_checkpoint, resolve
 from bedstone.errors import BedstoneError, CallerError, WeightError
 from checkpoint_files import LLAMA, write_directory, write_gguf
+from letters import write_tokenizer
 
 
 @pytest.fixture
@@ -92,6 +94,28 @@ def test_a_faulty_config_file_is_refused(tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(BedstoneError, match=r"config.json"):
         open_checkpoint(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "chat_template.jinja",
+    ],
+)
+def test_a_pipe_among_the_files_is_refused_and_not_waited_for(tmp_path, name):
+    folder = write_directory(tmp_path / "c", LLAMA)
+    write_tokenizer(folder)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    with pytest.raises(WeightError, match=rf"`\S+/{name}` cannot be read: it is no regular file"):
+        opened = open_checkpoint(str(folder))
+        opened.tokenizer.encode("a", special=False)
+        opened.chat_template
 
 
 def test_opening_loads_neither_tokenizers_nor_jinja(tmp_path):

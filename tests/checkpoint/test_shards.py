@@ -91,6 +91,12 @@ def test_an_index_does_not_leave_the_directory(tmp_path, file):
         read_shards(tmp_path)
 
 
+def test_a_name_that_no_file_can_have_is_a_missing_file(tmp_path):
+    write_shards(tmp_path, {"a": "x" * 5000}, {})
+    with pytest.raises(WeightError, match=r"names 1 missing file \(x{200}\), 1 tensor affected"):
+        read_shards(tmp_path)
+
+
 @pytest.mark.parametrize("text", ["{}", '{"weight_map": []}', '{"weight_map": {}}'])
 def test_an_index_without_a_table_is_refused(tmp_path, text):
     (tmp_path / INDEX).write_text(text)

@@ -132,4 +132,5 @@ def _date(now: datetime, form: str) -> str:
 
 
 def _refuse(message: object) -> None:
-    raise CallerError(f"the chat template refuses the messages: {printed(message)}")
+    text = " ".join(str(printed(message)).split())
+    raise CallerError(f"the chat template refuses the messages: {text}")

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from bedstone.checkpoint.regular import open_regular
 from bedstone.errors import WeightError
 
 FILE_LIMIT = 100_000_000
@@ -45,7 +46,7 @@ def read_text(path: Path) -> bytes:
     Raises `WeightError` where the file cannot be read or is larger than any such file should be.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(FILE_LIMIT + 1)
     except OSError as error:
         raise WeightError(f"`{path}` cannot be read: {error.strerror or error}") from error

@@ -61,7 +61,7 @@ def open_checkpoint(reference: str) -> Checkpoint:
 
 
 def _open_directory(reference: str, path: Path) -> Checkpoint:
-    if (path / CONFIG).exists():
+    if _exists(path / CONFIG, reference):
         return _open_hf(reference, path)
     files = sorted(path.glob("*.gguf"))
     if len(files) != 1:

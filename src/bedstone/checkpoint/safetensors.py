@@ -10,6 +10,7 @@ from math import prod
 from pathlib import Path
 
 from bedstone.checkpoint.json_text import parse_object
+from bedstone.checkpoint.regular import open_regular
 from bedstone.checkpoint.tensors import TensorInfo, WeightFile
 from bedstone.errors import WeightError
 from bedstone.spec.dtype import FORMATS, FormatName
@@ -55,7 +56,7 @@ def read_safetensors(path: Path) -> WeightFile:
 def _read_header(path: Path) -> tuple[bytes, int, int]:
     """The header's bytes, where the data begins, and the file's size."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, 2)
             file.seek(0)
             prefix = file.read(LENGTH.size)

@@ -5,6 +5,7 @@ copy elsewhere is noted, a file it does not name is not opened. Without an index
 `model.safetensors` beside others, is the checkpoint; several files must not share a name.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from bedstone.errors import WeightError
 INDEX = "model.safetensors.index.json"
 LONE = "model.safetensors"
 SHOWN_NAMES = 8
+SHOWN_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def _read_indexed(folder: Path) -> Shards:
 
 
 def _require_present(folder: Path, table: Mapping[str, str], names: list[str]) -> None:
-    missing = [name for name in names if not (folder / name).is_file()]
+    missing = [name for name in names if not os.path.exists(folder / name)]
     if not missing:
         return
     affected = sorted(tensor for tensor, file in table.items() if file in missing)
@@ -140,4 +142,5 @@ def _joined(files: list[WeightFile], notes: tuple[str, ...]) -> Shards:
 
 def _listed(names: list[str]) -> str:
     more = len(names) - SHOWN_NAMES
-    return ", ".join(names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
+    shown = ", ".join(name[:SHOWN_LENGTH] for name in names[:SHOWN_NAMES])
+    return f"{shown} and {more} more" if more > 0 else shown

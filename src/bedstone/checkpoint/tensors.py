@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.checkpoint.regular import open_regular
 from bedstone.errors import WeightError
 from bedstone.spec.dtype import FormatName
 from bedstone.spec.frozen import Frozen
@@ -56,7 +57,7 @@ def read_map(path: Path) -> mmap.mmap:
     Raises `WeightError` where the file cannot be opened or holds nothing.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise WeightError(f"`{path}` cannot be read: {error.strerror or error}") from error
