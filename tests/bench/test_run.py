@@ -182,6 +182,7 @@ def test_a_package_of_other_weights_is_refused(package):
         (("--config", "toy"), "a config has no weights"),
         (("x.gguf", "--random"), "`--config` and `--random` go together"),
         (("--config", "none", "--random"), "no config `none`"),
+        (("x.gguf", "--format", "q4_0"), "`--format` is of a `--config`"),
         (("--config", "toy", "--random", "--batch", "0"), "`--batch` is `0`"),
         (("--config", "toy", "--random", "--context", "257"), "context 257: the package serves"),
         (("--config", "toy", "--random", "--batch", "65"), "a step decodes 1 to 64"),
@@ -196,11 +197,28 @@ def test_what_cannot_be_timed_is_said_in_a_line(arguments, words):
 
 def test_a_picture_that_cannot_be_written_is_said(package, tmp_path):
     nowhere = tmp_path / "none" / "roof.svg"
+    ended = bedstone("bench", package().path, "--plot", nowhere)
+    assert (ended.code, ended.out) == (CallerError.exit_code, "")
+    assert f"`{nowhere}` cannot be written" in ended.err
+
+
+def test_what_was_measured_is_told_before_a_picture_is_drawn(package, tmp_path):
     ended = bedstone(
-        "bench", package().path, "--context", "16", "--repeats", "1", "--plot", nowhere
+        "bench", package().path, "--context", "16", "--repeats", "1", "--plot", "/dev/full"
     )
     assert ended.code == CallerError.exit_code
-    assert f"`{nowhere}` cannot be written" in ended.err
+    assert "toy" in ended.out
+    assert ended.err == "bedstone: `/dev/full` cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "asked", "made"),
+    [("--numerics", "precise", "quantized"), ("--target", "cpu-none", "cpu-")],
+)
+def test_a_package_is_timed_as_it_was_compiled(package, option, asked, made):
+    ended = bedstone("bench", package().path, option, asked)
+    assert (ended.code, ended.out) == (CallerError.exit_code, "")
+    assert f"was compiled with {option[2:]} `{made}" in ended.err
 
 
 def test_a_table_is_printed_for_a_person(package):

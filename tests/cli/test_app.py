@@ -71,6 +71,27 @@ def test_an_error_with_a_cause_is_one_line_and_its_own_code(error, code, capsys)
     assert capsys.readouterr().err == "bedstone: `x` is 3, expected 4\n"
 
 
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path, capsys):
+    def command():
+        (tmp_path / "closed" / "x").mkdir()
+
+    with pytest.raises(SystemExit) as ended:
+        guarded(command)()
+    assert ended.value.code == 2
+    told = f"bedstone: `{tmp_path}/closed/x` cannot be used: No such file or directory\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_nothing_in_a_message_acts_on_the_terminal(capsys):
+    def command():
+        raise errors.WeightError("tensor `\x1b]0;owned\x07 \u202e gr\u00fc \udcff` is\n  here")
+
+    with pytest.raises(SystemExit):
+        guarded(command)()
+    told = "bedstone: tensor `\\x1b]0;owned\\x07 \\u202e gr\u00fc \\udcff` is\n  here\n"
+    assert capsys.readouterr().err == told
+
+
 def test_an_unexpected_error_keeps_its_traceback():
     def command():
         raise ZeroDivisionError

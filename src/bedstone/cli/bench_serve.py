@@ -13,7 +13,7 @@ from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.extras import extra
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import columns
-from bedstone.cli.written import write_file
+from bedstone.cli.written import require_writable, write_file
 from bedstone.errors import CallerError
 from bedstone.spec.file import read_bounded
 
@@ -74,22 +74,24 @@ def command(
         from bedstone.bench.load.client import first_model
     if rate is not None and not 0 < rate < float("inf"):
         raise CallerError(f"`--rate` is {rate}: expected requests a second, above 0")
+    if plot is not None:
+        require_writable(plot)
     key = None if api_key_file is None else _key(api_key_file)
     spans = parse_span("--words", words), parse_span("--tokens", tokens)
     mix = Mix(requests, *spans, shared, rate, seed)
     with Stages() as stages:
         servers = [asyncio.run(first_model(url, key)) for url in urls]
         runs = _loaded(servers, mix, clients, rounds, stages)
-    if plot is not None:
-        from bedstone.bench.load.picture import draw_waits
-
-        pooled = [[answer for run in rounds_of for answer in run] for rounds_of in runs]
-        write_file(plot, draw_waits(urls, pooled))
     found = [Summary.of(rounds_of) for rounds_of in runs]
     if as_json:
         print_json(_document(servers, mix, clients, found))
     else:
         print("\n".join(_lines(servers, found)))
+    if plot is not None:
+        from bedstone.bench.load.picture import draw_waits
+
+        pooled = [[answer for run in rounds_of for answer in run] for rounds_of in runs]
+        write_file(plot, draw_waits(urls, pooled))
     if any(summary.faults for summary in found):
         raise typer.Exit(1)
 

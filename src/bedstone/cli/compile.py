@@ -1,6 +1,5 @@
 """`bedstone compile`: a checkpoint to a package."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from bedstone.cli.options import (
 from bedstone.cli.picks import TracesOption, read_picks
 from bedstone.cli.progress import Stages
 from bedstone.cli.sampling import SamplerOption
-from bedstone.cli.served import borrowed_note, read_target
+from bedstone.cli.served import read_target, tell_notes
 
 
 def command(
@@ -51,9 +50,7 @@ def command(
     with Stages() as stages:
         package = compile_checkpoint(request, out, stages.begin)
     served = read_target(package.path)
-    note = borrowed_note(served)
-    if note is not None:
-        print(f"note: {note}", file=sys.stderr)
+    tell_notes(opened, package)
     if as_json:
         print_json(
             {

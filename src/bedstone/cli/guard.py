@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from bedstone.errors import BedstoneError, DeviceError
+from bedstone.errors import BedstoneError, CallerError, DeviceError
 
 INTERRUPTED = 130
 """128 + SIGINT, as a shell reports it."""
@@ -22,8 +22,8 @@ ResultT = TypeVar("ResultT")
 def guarded(command: Callable[P, ResultT]) -> Callable[P, ResultT]:
     """`command` with its expected endings turned into exit codes.
 
-    A `BedstoneError` is one message on stderr and the code its class carries. Any other exception
-    is a fault of ours and keeps its traceback.
+    A `BedstoneError` is one message on stderr and the code its class carries; so is a file that
+    the system does not let us use. Any other exception is a fault of ours and keeps its traceback.
     """
 
     @wraps(command)
@@ -32,7 +32,7 @@ def guarded(command: Callable[P, ResultT]) -> Callable[P, ResultT]:
             result = command(*args, **kwargs)
             sys.stdout.flush()
         except BedstoneError as error:
-            print(f"bedstone: {error}", file=sys.stderr)
+            print(f"bedstone: {plain(str(error))}", file=sys.stderr)
             raise SystemExit(error.exit_code) from None
         except KeyboardInterrupt:
             raise SystemExit(INTERRUPTED) from None
@@ -41,7 +41,8 @@ def guarded(command: Callable[P, ResultT]) -> Callable[P, ResultT]:
             raise SystemExit(PIPE_CLOSED) from None
         except OSError as error:
             if error.filename is not None:
-                raise
+                print(f"bedstone: {plain(_unusable(error))}", file=sys.stderr)
+                raise SystemExit(CallerError.exit_code) from None
             # only a stream has no name
             _silence_stdout()
             print(f"bedstone: the output cannot be written: {error.strerror}", file=sys.stderr)
@@ -49,6 +50,15 @@ def guarded(command: Callable[P, ResultT]) -> Callable[P, ResultT]:
         return result
 
     return run
+
+
+def plain(text: str) -> str:
+    """The text without what a terminal acts on: names come from files of anyone's."""
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
+def _unusable(error: OSError) -> str:
+    return f"`{os.fsdecode(error.filename)}` cannot be used: {error.strerror or error}"
 
 
 def _silence_stdout() -> None:
@@ -83,5 +93,5 @@ def tell_usage(error: Exception) -> int | None:
     # without a command the parser has printed the help, and says no more
     if text := " ".join(message().split()).rstrip("."):
         asked = getattr(getattr(error, "ctx", None), "command_path", "bedstone")
-        print(f"bedstone: {text}; see `{asked} --help`", file=sys.stderr)
+        print(f"bedstone: {plain(text)}; see `{asked} --help`", file=sys.stderr)
     return code

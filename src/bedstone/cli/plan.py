@@ -14,6 +14,7 @@ from bedstone.cli.options import (
 )
 from bedstone.cli.picks import TracesOption, picked_json, picked_lines, read_picks
 from bedstone.cli.plan_options import (
+    HELD_IN,
     AtOption,
     BandwidthOption,
     ComputeOption,
@@ -26,7 +27,7 @@ from bedstone.cli.plan_options import (
     UnfusedOption,
 )
 from bedstone.cli.sampling import SamplerOption
-from bedstone.cli.written import write_file
+from bedstone.cli.written import require_writable, write_file
 from bedstone.errors import CallerError
 from bedstone.spec.dtype import FormatName
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 def command(
     checkpoint: PlannedArgument = None,
     config: ConfigOption = None,
-    format_: FormatOption = "bf16",
+    format_: FormatOption = None,
     form: FormOption = "all",
     sequences: SequencesOption = 8,
     sampler: SamplerOption = False,
@@ -64,6 +65,8 @@ def command(
     from bedstone.cli.plan_text import survey_text
     from bedstone.lane.plan import RULES
 
+    if html is not None:
+        require_writable(html)
     rules = RULES if unfused else tuple(filter(None, held.split(",")))
     options = Options(numerics.value, context, rules, sequences, sampler)
     forms = served_forms(options) if form == "all" else (form,)
@@ -73,10 +76,6 @@ def command(
     with _shape(checkpoint, config, format_) as shape:
         picks = read_picks(traces, shape, target)
         found = survey(shape, choices, machine)
-    if html is not None:
-        from bedstone.build.page.emit import emit_page
-
-        write_file(html, emit_page(found))
     if as_json:
         picked = {} if picks is None else {"picked": picked_json(_launches(found), picks)}
         print_json({**found.json(), **picked})
@@ -85,19 +84,27 @@ def command(
         if picks is not None:
             lines += ["", "picked by traces", *picked_lines(_launches(found), picks)]
         print("\n".join(lines))
+    if html is not None:
+        from bedstone.build.page.emit import emit_page
+
+        write_file(html, emit_page(found))
 
 
 @contextmanager
-def _shape(checkpoint: str | None, config: str | None, held_in: FormatName) -> "Iterator[Shape]":
+def _shape(
+    checkpoint: str | None, config: str | None, held_in: FormatName | None
+) -> "Iterator[Shape]":
     """A checkpoint while it is open, or a known model's shape."""
     from bedstone.checkpoint.reference import open_checkpoint
     from bedstone.checkpoint.shapes import shape_checkpoint
 
     if config is not None and checkpoint is None:
-        yield shape_checkpoint(config, held_in)
+        yield shape_checkpoint(config, held_in or HELD_IN)
         return
     if checkpoint is None or config is not None:
         raise CallerError("a plan is of one model: expected a CHECKPOINT or a `--config`")
+    if held_in is not None:
+        raise CallerError("`--format` is of a `--config`: a checkpoint's matrices have their own")
     with closing(open_checkpoint(checkpoint)) as opened:
         yield opened
 

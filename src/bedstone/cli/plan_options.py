@@ -20,8 +20,11 @@ ConfigOption = Annotated[
     typer.Option(metavar="NAME", help="Instead, the shape of a known model such as qwen3-4b."),
 ]
 FormatOption = Annotated[
-    FormatName, typer.Option("--format", help="How the matrices of a --config are held.")
+    FormatName | None,
+    typer.Option("--format", help="How the matrices of a --config are held; bf16 by default."),
 ]
+HELD_IN: FormatName = "bf16"
+"""How the matrices of a config are held where nothing says so."""
 FormOption = Annotated[Literal["all", FormName], typer.Option(help="Which form of the step.")]
 AtOption = Annotated[
     int | None, typer.Option(metavar="N", help="The position to count bytes at; half the context.")

@@ -144,6 +144,7 @@ def command(
     as_json: JsonOption = False,
 ) -> None:
     """Run a checkpoint on this machine and print what it answers."""
+    from bedstone.cli.served import tell_notes
     from bedstone.runtime.load import load
 
     began = perf_counter()
@@ -172,8 +173,7 @@ def command(
     asked = Asked(texts, ids, max_tokens, sampling, began, echo=not as_json)
     with session:
         outcome = (_answer if len(ids) > 1 else _generate)(session, opened, asked)
-    for note in _notes(opened, package):
-        print(f"note: {note}", file=sys.stderr)
+    tell_notes(opened, package)
     if as_json:
         print_json({**outcome.json(), "package": str(package.path), "stages": stages.seconds})
     else:
@@ -185,6 +185,7 @@ def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Check
     from bedstone.build.compiler import compiler_identity
     from bedstone.build.request import Options, Request, is_package, read_package
     from bedstone.checkpoint.reference import open_checkpoint
+    from bedstone.target.cache import require_cache
 
     if is_package(Path(reference)):
         package = read_package(Path(reference))
@@ -206,6 +207,7 @@ def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Check
     cached = request.cached(compiler_identity(request.hardware.vendor))
     if is_package(cached):
         return opened, read_package(cached)
+    require_cache(cached.parent)
     # the planner is not worth importing for a package that is already there
     from bedstone.build.compile import compile_checkpoint
 
@@ -225,19 +227,6 @@ def _prompt_ids(opened: "Checkpoint", prompt: str, *, chat: bool) -> list[int]:
     messages = [{"role": "user", "content": prompt}]
     now = datetime.now(UTC).astimezone()
     return opened.tokenizer.encode(template.render(messages, now=now), special=True)
-
-
-def _notes(opened: "Checkpoint", package: "Package") -> list[str]:
-    """What the user should know and need not act on."""
-    from bedstone.cli.served import borrowed_note, read_target
-    from bedstone.spec.package import TARGET
-    from bedstone.spec.release import VERSION, version_note
-
-    built = version_note(package.lock.bedstone, VERSION)
-    # whoever moved a package may have left behind what no run needs
-    known = (package.path / TARGET).is_file()
-    served = borrowed_note(read_target(package.path)) if known else None
-    return [*opened.notes, *filter(None, (built, served))]
 
 
 def _require_room(prompts: Sequence[Sequence[int]], package: "Package") -> None:

@@ -36,6 +36,7 @@ from bedstone.cli.serve_options import (
     ToolParserOption,
     WithoutKeyOption,
 )
+from bedstone.cli.served import tell_notes
 from bedstone.cli.serving import Manners, answer, make_settings, read_keys, require_private
 from bedstone.errors import CallerError
 
@@ -115,6 +116,7 @@ def command(
         pieces = _pieces(runs_on, chunk, budget)
         options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_memory * MEBI)
         ready = partial(_tell_ready, settings.model, package)
+        tell_notes(opened, package)
         with session:
             answer(session, opened, settings, options, Place(bound, grace), ready)
 

@@ -1,9 +1,27 @@
 """What a package was compiled for, and what a user should know of it."""
 
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from bedstone.cli.guard import plain
 from bedstone.spec.file import read_bounded
 from bedstone.spec.package import TARGET, Target, parse_target
+from bedstone.spec.release import VERSION, version_note
+
+if TYPE_CHECKING:
+    from bedstone.build.request import Package
+    from bedstone.checkpoint.checkpoint import Checkpoint
+
+
+def tell_notes(opened: "Checkpoint", package: "Package") -> None:
+    """Say on stderr what the user should know of both and need not act on."""
+    built = version_note(package.lock.bedstone, VERSION)
+    # whoever moved a package may have left behind what no run needs
+    known = (package.path / TARGET).is_file()
+    served = borrowed_note(read_target(package.path)) if known else None
+    for note in (*opened.notes, *filter(None, (built, served))):
+        print(f"note: {plain(note)}", file=sys.stderr)
 
 
 def read_target(package: Path) -> Target:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from bedstone.cli.document import Document, JsonOption, ManifestArgument, print_json
+from bedstone.cli.guard import plain
 from bedstone.cli.memory import Memory, memory_at, parse_vars
 from bedstone.cli.protocol import describe
 from bedstone.cli.repeats import spelled
@@ -33,7 +34,7 @@ def command(
     if as_json:
         print_json(_json(verified, memory))
     else:
-        print("\n".join(_text(verified, memory)))
+        print(plain("\n".join(_text(verified, memory))))
 
 
 def _text(verified: Verified, memory: Memory) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bedstone.cli.document import Document, JsonOption, ManifestArgument, print_json
+from bedstone.cli.guard import plain
 from bedstone.cli.kernels import Folder, ModuleFile, check_modules
 from bedstone.cli.protocol import describe
 from bedstone.cli.table import counted
@@ -69,7 +70,7 @@ def command(
     if as_json:
         print_json(report.json())
     else:
-        print("\n".join(_lines(report)))
+        print(plain("\n".join(_lines(report))))
     if not report.accepted:
         raise typer.Exit(1)
 

@@ -40,14 +40,14 @@ def command(
         and hardware in (None, trace.evaluation.environment.hardware)
     ]
     standings = rank(traces)
-    if html is not None:
-        from bedstone.prove.page import emit_page
-
-        write_file(html, emit_page(traces))
     if as_json:
         print_json({"standings": [asdict(standing) for standing in standings]})
     else:
         print("\n".join(columns([_HEADER, *map(_row, standings)])))
+    if html is not None:
+        from bedstone.prove.page import emit_page
+
+        write_file(html, emit_page(traces))
 
 
 _HEADER = ("definition", "device", "solution", "solved", "speed-up", "against", "fastest", "")
