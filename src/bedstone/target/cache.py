@@ -1,5 +1,6 @@
 """Where compiled code is kept between runs, unless a caller names another place."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -34,7 +35,25 @@ def write_whole(path: Path, data: bytes) -> None:
             made.write_bytes(data)
             os.replace(made, path)
     except OSError as error:
-        raise CallerError(
-            f"cache directory `{path.parent}` cannot be written: {error.strerror or error}; name "
-            "another (`BEDSTONE_CACHE`, or `cache=` from Python)"
-        ) from error
+        raise unwritable(path.parent, error) from error
+
+
+def require_cache(folder: Path) -> None:
+    """Refuse a place where nothing can be kept, before there is something to keep.
+
+    Raises `CallerError`: it cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> CallerError:
+    """That nothing can be kept in a folder, and what to do."""
+    return CallerError(
+        f"cache directory `{folder}` cannot be written: {error.strerror or error}; name another "
+        "(`BEDSTONE_CACHE`, or `cache=` from Python)"
+    )

@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bedstone.errors import CallerError, KernelError, TargetError
+from bedstone.errors import KernelError, TargetError
+from bedstone.target.cache import unwritable
 from bedstone.target.side_by_side import Told, side_by_side, untold
 
 _COMPILERS = ("cc", "gcc", "clang")
@@ -105,10 +106,7 @@ def compile_shared(
         if not built.exists():
             _compile(unit, compiler, built)
     except OSError as error:
-        raise CallerError(
-            f"cache directory `{cache}` cannot be written: {error.strerror or error}; name another "
-            "(`BEDSTONE_CACHE`, or `cache=` from Python)"
-        ) from error
+        raise unwritable(cache, error) from error
     return built
 
 
