@@ -202,7 +202,7 @@ def test_a_picture_that_cannot_be_written_is_said(package, tmp_path):
     assert f"`{nowhere}` cannot be written" in ended.err
 
 
-def test_what_was_measured_is_told_before_a_picture_is_drawn(package, tmp_path):
+def test_what_was_measured_is_told_before_a_picture_is_drawn(package):
     ended = bedstone(
         "bench", package().path, "--context", "16", "--repeats", "1", "--plot", "/dev/full"
     )

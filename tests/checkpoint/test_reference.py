@@ -113,9 +113,12 @@ def test_a_pipe_among_the_files_is_refused_and_not_waited_for(tmp_path, name):
     (folder / name).unlink(missing_ok=True)
     os.mkfifo(folder / name)
     with pytest.raises(WeightError, match=rf"`\S+/{name}` cannot be read: it is no regular file"):
-        opened = open_checkpoint(str(folder))
-        opened.tokenizer.encode("a", special=False)
-        opened.chat_template
+        read_all(str(folder))
+
+
+def read_all(reference):
+    opened = open_checkpoint(reference)
+    return opened.tokenizer, opened.chat_template
 
 
 def test_opening_loads_neither_tokenizers_nor_jinja(tmp_path):
