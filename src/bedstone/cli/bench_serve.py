@@ -88,12 +88,16 @@ def command(
     else:
         print("\n".join(_lines(servers, found)))
     if plot is not None:
-        from bedstone.bench.load.picture import draw_waits
-
-        pooled = [[answer for run in rounds_of for answer in run] for rounds_of in runs]
-        write_file(plot, draw_waits(urls, pooled))
+        _draw(plot, urls, runs)
     if any(summary.faults for summary in found):
         raise typer.Exit(1)
+
+
+def _draw(plot: Path, urls: Sequence[str], runs: "Sequence[Sequence[Sequence[Answer]]]") -> None:
+    from bedstone.bench.load.picture import draw_waits
+
+    pooled = [[answer for run in rounds_of for answer in run] for rounds_of in runs]
+    write_file(plot, draw_waits(urls, pooled))
 
 
 def _key(path: Path) -> str:
