@@ -1,6 +1,39 @@
-"""Every process that tests start takes interrupts, though a shell's background job ignores them."""
+"""What all tests share: how they take interrupts, and where what they compile is kept."""
 
+import os
 import signal
+from pathlib import Path
+
+import pytest
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # a shell's background job ignores interrupts, and so would every process that tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all tests of all workers: nothing is compiled twice.
+
+    Or where `BEDSTONE_TEST_CACHE` says that compiled modules are.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if base.name.startswith("popen-") else base) / "cache"
+    kept = Path(os.environ.get("BEDSTONE_TEST_CACHE", shared))
+    (kept / "modules").mkdir(parents=True, exist_ok=True)
+    return kept
+
+
+@pytest.fixture(scope="session")
+def modules(cache: Path) -> Path:
+    """The folder of the cache that holds compiled modules."""
+    return cache / "modules"
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, modules: Path) -> Path:
+    """A cache of this test alone, but for its modules: those are everyone's."""
+    own = tmp_path / "cache"
+    own.mkdir()
+    (own / "modules").symlink_to(modules)
+    return own

@@ -1,13 +1,7 @@
 """Small trees of kernels, written for one test."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-
-import pytest
-
-MODULES = "modules"
-"""The folder in a cache that holds compiled modules, as the command line keeps them."""
 
 MODEL = '[routing]\nmodel_types = [{ model_type = "llama" }]\n'
 
@@ -19,16 +13,6 @@ def hardware(
     parent = f'inherits = "{inherits}"\n' if inherits else ""
     text = f'[hardware]\nname = "{name}"\nvendor = "{vendor}"\narch = "{arch}"\n{parent}{more}'
     return {f"{name}/HARDWARE.toml": text}
-
-
-def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the whole session, shared by all workers and with the tests of the kernels."""
-    base = tmp_path_factory.getbasetemp()
-    base = base.parent if base.name.startswith("popen-") else base
-    (base / "kernels").mkdir(exist_ok=True)
-    with suppress(FileExistsError):
-        (base / MODULES).symlink_to(base / "kernels")
-    return base
 
 
 def write_tree(root: Path, *files: Mapping[str, str]) -> Path:

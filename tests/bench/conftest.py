@@ -3,7 +3,6 @@
 import pytest
 
 from bedstone.checkpoint import shapes
-from kernel_trees import session_cache
 
 TOY = {
     "architectures": ["Qwen3ForCausalLM"],
@@ -64,10 +63,9 @@ LATENT = {
 
 
 @pytest.fixture
-def toys(monkeypatch, tmp_path_factory):
+def toys(monkeypatch, cache):
     """`toy`, `recurrent` and `latent` are known configs; kernels come from the session's cache."""
     known = {"toy": TOY, "recurrent": RECURRENT, "latent": LATENT}
     monkeypatch.setattr(shapes, "_read", lambda: known)
-    cache = session_cache(tmp_path_factory)
     monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     return cache

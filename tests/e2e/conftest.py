@@ -29,11 +29,6 @@ class TinyPackage:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(scope="session")
 def reference():
     assert AVAILABLE, "the reference reader is a test dependency: pip install kern-llm==0.3.1"
     with reference_reader() as reader:

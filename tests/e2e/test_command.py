@@ -23,9 +23,8 @@ SHORT = ("--max-tokens", "40")
 
 
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory) -> Path:
+def warm(cache) -> Path:
     """A cache that a first run has filled."""
-    cache = tmp_path_factory.mktemp("warm")
     ended = run_cli(["run", REFERENCE, *QUESTION, "--max-tokens", "4"], cache)
     assert ended.code == 0, ended.err
     return cache

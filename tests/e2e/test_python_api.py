@@ -13,10 +13,13 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 
 @pytest.mark.slow
 @pytest.mark.xdist_group("smollm2")
-def test_the_example_of_the_readme_prints_tokens(tmp_path, monkeypatch, capsys):
+def test_the_example_of_the_readme_prints_tokens(tmp_path, modules, monkeypatch, capsys):
     (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    kept = tmp_path / "home/.cache/bedstone"
+    kept.mkdir(parents=True)
+    (kept / "modules").symlink_to(modules)
     exec(compile(example, "README.md", "exec"), {})  # noqa: S102  (the README is ours)
     tokens = capsys.readouterr().out.split()
     assert len(tokens) == 16

@@ -1,6 +1,5 @@
 """Every test here needs a CUDA device; without one they are skipped, and only then."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.gpu)
             if absent:
                 item.add_marker(pytest.mark.skip(reason="the machine has no CUDA device"))
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory) -> Path:
-    """What is compiled; or where `BEDSTONE_TEST_CACHE` says that it was compiled before."""
-    kept = os.environ.get("BEDSTONE_TEST_CACHE")
-    return Path(kept) if kept else tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,39 +22,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where modules are compiled once for the whole session; workers of a parallel run share it.
-
-    Or where `BEDSTONE_TEST_CACHE` says that compiled ones are.
-    """
-    if "BEDSTONE_TEST_CACHE" in os.environ:
-        return Path(os.environ["BEDSTONE_TEST_CACHE"]) / "modules"
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if base.name.startswith("popen-") else base) / "kernels"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-@pytest.fixture(scope="session")
-def libraries(kernel_cache: Path) -> dict[str, Library]:
+def libraries(modules: Path) -> dict[str, Library]:
     compiler = find_compiler()
-    return {name: Library(name, compiler, kernel_cache, {}) for name in AVAILABLE}
+    return {name: Library(name, compiler, modules, {}) for name in AVAILABLE}
 
 
 @pytest.fixture(scope="session")
-def gpu_library(kernel_cache: Path) -> "GpuLibrary":
+def gpu_library(modules: Path) -> "GpuLibrary":
     """Kernels whose tables hold float32, as all of the CPU's do."""
     from kernels.gpu_library import GpuLibrary
 
-    return GpuLibrary(GPU_SET, kernel_cache)
+    return GpuLibrary(GPU_SET, modules)
 
 
 @pytest.fixture(scope="session")
-def half_library(kernel_cache: Path) -> "GpuLibrary":
+def half_library(modules: Path) -> "GpuLibrary":
     """Kernels whose tables hold bfloat16."""
     from kernels.gpu_library import GpuLibrary
 
-    return GpuLibrary(GPU_SET, kernel_cache, "bf16")
+    return GpuLibrary(GPU_SET, modules, "bf16")
 
 
 @pytest.fixture(params=(*AVAILABLE, pytest.param(GPU_SET, marks=pytest.mark.gpu)))

@@ -2,7 +2,7 @@
 
 import ctypes
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -65,7 +65,6 @@ class Library:
     compiler: Compiler
     cache: Path
     loaded: dict[str, ctypes.CDLL]
-    flags: tuple[str, ...] = ()
     tables: CacheType = "f32"
 
     @property
@@ -80,8 +79,7 @@ class Library:
 
     def unit(self, module: str) -> Unit:
         kernel = next(k for k in self.kernels.kernels.values() if k.module == module)
-        unit = read_sources(read_sets()[self.hardware]).unit(kernel.source, kernel.defines)
-        return replace(unit, flags=(*unit.flags, *self.flags))
+        return read_sources(read_sets()[self.hardware]).unit(kernel.source, kernel.defines)
 
     def abi(self, kernel: Kernel, stage: Stage) -> str:
         self.load(frozenset({kernel.module}))

@@ -17,13 +17,12 @@ MODULES = frozenset(kernel.module for kernel in cpu_kernels().kernels.values())
 
 @pytest.mark.slow
 def test_every_entry_states_the_catalogs_parameter_types(libraries: dict[str, Library]) -> None:
-    generic = libraries["cpu-generic"]
-    unoptimized = Library(generic.hardware, generic.compiler, generic.cache, {}, ("-O0",))
-    unoptimized.load(MODULES)
-    for kernel in cpu_kernels().kernels.values():
+    library = libraries["cpu-generic"]
+    library.load(MODULES)
+    for kernel in library.kernels.kernels.values():
         for stage in kernel.launches:
-            assert unoptimized.abi(kernel, stage) == stage.abi
-            function = unoptimized.loaded[kernel.module][stage.entry]
+            assert library.abi(kernel, stage) == stage.abi
+            function = library.loaded[kernel.module][stage.entry]
             assert ctypes.cast(function, ctypes.c_void_p).value
 
 

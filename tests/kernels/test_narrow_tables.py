@@ -20,13 +20,13 @@ BF16 = ml_dtypes.bfloat16
 
 @pytest.fixture(params=AVAILABLE)
 def both(
-    request: pytest.FixtureRequest, libraries: dict[str, Library], kernel_cache: Path
+    request: pytest.FixtureRequest, libraries: dict[str, Library], modules: Path
 ) -> tuple[Library, Library]:
     """Kernels of a set for tables of float32, and of bfloat16."""
     wide = libraries[request.param]
     narrow = libraries.setdefault(
         f"{request.param} bf16",
-        Library(request.param, find_compiler(), kernel_cache, {}, tables="bf16"),
+        Library(request.param, find_compiler(), modules, {}, tables="bf16"),
     )
     return wide, narrow
 

@@ -22,9 +22,9 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def tiles(kernel_cache: Path) -> Library:
+def tiles(modules: Path) -> Library:
     """Compiled for tiles; where the machine has none, its modules are refused them and go on."""
-    return Library(TILES, find_compiler(), kernel_cache, {})
+    return Library(TILES, find_compiler(), modules, {})
 
 
 def test_a_set_for_tiles_adds_only_them():

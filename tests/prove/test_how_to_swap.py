@@ -27,7 +27,7 @@ def shown(line, output):
     return re.search(rf"^{'.*'.join(parts)}$", output, re.MULTILINE)
 
 
-def shell(folder):
+def shell(folder, cache):
     """A shell in the folder whose `bedstone` and `python` are those of this run."""
     tools = folder / "tools"
     tools.mkdir()
@@ -42,7 +42,7 @@ def shell(folder):
         **os.environ,
         "PATH": f"{tools}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
-        "BEDSTONE_CACHE": str(folder / "cache"),
+        "BEDSTONE_CACHE": str(cache),
         "CHECKPOINT": str(checkpoint),
     }
 

@@ -1,14 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from bedstone.runtime.load import Parts
 from runtime_toy import toy_parts
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")

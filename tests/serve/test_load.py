@@ -24,14 +24,14 @@ FLAT = 1.1
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory):
+def package(tmp_path_factory, cache):
     folder = tmp_path_factory.mktemp("load")
     model = write_tiny("llama", folder / "checkpoint")
     model.config.max_position_embeddings = CONTEXT
     model.save_pretrained(folder / "checkpoint")
     write_tokenizer(folder / "checkpoint")
     how = {"numerics": "precise", "sequences": SEQUENCES, "sampler": True}
-    return compiled(str(folder / "checkpoint"), folder / "package", folder / "cache", **how).path
+    return compiled(str(folder / "checkpoint"), folder / "package", cache, **how).path
 
 
 def asks(vocab):
@@ -112,8 +112,8 @@ async def load(url, process, requests=REQUESTS):
     return ended, held, stats
 
 
-def test_nothing_is_lost_repeated_or_mixed_and_memory_is_flat(package, tmp_path):
-    place = {"BEDSTONE_CACHE": str(tmp_path / "cache")}
+def test_nothing_is_lost_repeated_or_mixed_and_memory_is_flat(package, cache):
+    place = {"BEDSTONE_CACHE": str(cache)}
     with running(package, "--tokens", "2048", "--queue", "100", **place) as (process, url):
         ended, held, stats = asyncio.run(load(url, process))
     assert sorted(ended) == list(range(REQUESTS))

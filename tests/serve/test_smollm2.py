@@ -26,18 +26,18 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory):
+def package(tmp_path_factory, cache):
     folder = tmp_path_factory.mktemp("smollm2")
     how = {"context": 256, "sequences": 2, "sampler": True}
-    return compiled(REFERENCE, folder / "package", folder / "cache", **how).path
+    return compiled(REFERENCE, folder / "package", cache, **how).path
 
 
 @pytest.fixture(scope="module")
-def alone(package):
+def alone(package, cache):
     """What it says to each question by itself."""
     opened = open_checkpoint(REFERENCE)
     tokenizer = opened.tokenizer
-    with load(package, cache=package.parent / "cache", threads=1) as session:
+    with load(package, cache=cache, threads=1) as session:
         said = [
             tokenizer.decode(
                 session.generate(
@@ -53,8 +53,8 @@ def alone(package):
 
 
 @pytest.fixture(scope="module")
-def server(package):
-    with serving(package, package.parent / "cache", 2) as opened:
+def server(package, cache):
+    with serving(package, cache, 2) as opened:
         yield opened
 
 

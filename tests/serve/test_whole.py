@@ -23,11 +23,6 @@ COMPLETIONS, CHAT = "/v1/completions", "/v1/chat/completions"
 WIDTH = 4
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("cache")
-
-
 def package_of(tmp_path_factory, cache, name, **options):
     folder = tmp_path_factory.mktemp(name)
     reference = write_succ(folder / "checkpoint", **options)

@@ -1,3 +1,3 @@
-from prove.kernel.conftest import kernel_cache, package
+from prove.kernel.conftest import package
 
-__all__ = ["kernel_cache", "package"]
+__all__ = ["package"]

@@ -44,12 +44,10 @@ def failed(a, b):
 
 
 @pytest.mark.slow
-def test_the_op_that_fails_is_named_among_those_that_changed(
-    package, kernel_cache, tmp_path, monkeypatch
-):
+def test_the_op_that_fails_is_named_among_those_that_changed(package, cache, tmp_path, monkeypatch):
     other = rebuilt(package, tmp_path / "b", "argmax", FLIPPED)
     kept = tmp_path / "proof.json"
-    found = swapped(kernel_cache, monkeypatch, package, other, "--bisect", "--out", kept)
+    found = swapped(cache, monkeypatch, package, other, "--bisect", "--out", kept)
     assert found.exit_code == 1
     assert told(found) == [
         "bisect: 3 changes, 2 hybrids judged",
@@ -64,11 +62,11 @@ def test_the_op_that_fails_is_named_among_those_that_changed(
 
 @pytest.mark.slow
 def test_every_op_that_fails_alone_is_found_and_the_others_pass(
-    package, kernel_cache, tmp_path, monkeypatch
+    package, cache, tmp_path, monkeypatch
 ):
     again = rebuilt(package, tmp_path / "again", "argmax", AGAIN)
     other = rebuilt(again, tmp_path / "b", "norm", WORSE)
-    found = swapped(kernel_cache, monkeypatch, package, other, "--bisect")
+    found = swapped(cache, monkeypatch, package, other, "--bisect")
     first, *culprits, last = told(found)
     assert "bisect: 9 changes, " in first
     assert last.startswith("bisect: all other changes: PASS: bit-identical")
@@ -77,9 +75,9 @@ def test_every_op_that_fails_alone_is_found_and_the_others_pass(
     assert len(named) == 6
 
 
-def test_nothing_is_taken_apart_where_nothing_fails(package, kernel_cache, tmp_path, monkeypatch):
+def test_nothing_is_taken_apart_where_nothing_fails(package, cache, tmp_path, monkeypatch):
     other = rebuilt(package, tmp_path / "b", "argmax", AGAIN)
-    found = swapped(kernel_cache, monkeypatch, package, other, "--bisect")
+    found = swapped(cache, monkeypatch, package, other, "--bisect")
     assert found.exit_code == 0
     assert told(found) == ["bisect: nothing fails"]
 
@@ -121,9 +119,9 @@ def test_a_stretch_is_put_in_the_place_of_another(package, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stretch_that_fails_is_named(package, kernel_cache, tmp_path, monkeypatch):
+def test_a_stretch_that_fails_is_named(package, cache, tmp_path, monkeypatch):
     other = renamed(package, tmp_path / "b")
-    found = swapped(kernel_cache, monkeypatch, package, other, "--bisect")
+    found = swapped(cache, monkeypatch, package, other, "--bisect")
     assert any("`norm(rows=tokens,width=32) -> normed` alone: FAIL" in x for x in told(found))
 
 
@@ -131,15 +129,15 @@ def test_a_stretch_that_fails_is_named(package, kernel_cache, tmp_path, monkeypa
 
 
 @pytest.fixture(scope="module")
-def unfused(package, kernel_cache, tmp_path_factory):
+def unfused(package, cache, tmp_path_factory):
     """The package with every rule of the lane held back."""
     lock: Lock = parse_lock((package / "lock.json").read_bytes(), "lock")
     folder = tmp_path_factory.mktemp("unfused") / "package"
     options = {"numerics": "precise", "sequences": 2, "held": RULES}
-    return compiled(lock.checkpoint, folder, kernel_cache, **options).path
+    return compiled(lock.checkpoint, folder, cache, **options).path
 
 
-def test_the_rule_that_fails_is_named(package, unfused, kernel_cache):
+def test_the_rule_that_fails_is_named(package, unfused, cache):
     sides = [(path, read_package(path)) for path in (unfused, package)]
     proof = failed(sides[0][1], sides[1][1])
 
@@ -148,7 +146,7 @@ def test_the_rule_that_fails_is_named(package, unfused, kernel_cache):
         wrong = any(op.startswith("glu") for op in parts.manifest.ops)
         return Verdict("FAIL" if wrong else "PASS", "drift", "")
 
-    with hybrids(*sides, proof, kernel_cache) as (held, fixed):
+    with hybrids(*sides, proof, cache) as (held, fixed):
         assert fixed == ()
         assert len(held.names) > 3
         found = bisect(held, fixed, proof, judge, lambda _: None)
@@ -158,22 +156,22 @@ def test_the_rule_that_fails_is_named(package, unfused, kernel_cache):
 
 
 def test_plans_with_an_edited_kernel_are_taken_apart_by_stretches(
-    package, unfused, kernel_cache, tmp_path
+    package, unfused, cache, tmp_path
 ):
     edited = rebuilt(package, tmp_path / "b", "norm", WORSE)
     sides = [(path, read_package(path)) for path in (unfused, edited)]
-    with hybrids(*sides, failed(sides[0][1], sides[1][1]), kernel_cache) as (held, fixed):
+    with hybrids(*sides, failed(sides[0][1], sides[1][1]), cache) as (held, fixed):
         assert fixed == ()
         assert any(" -> " in name for name in held.names)
         verify(held.parts(frozenset(held.names)).manifest)
 
 
-def test_what_cannot_be_made_alone_is_told(package, kernel_cache, tmp_path):
+def test_what_cannot_be_made_alone_is_told(package, cache, tmp_path):
     edited = rebuilt(package, tmp_path / "b", "norm", WORSE)
     sides = [(path, read_package(path)) for path in (package, edited)]
     proof = failed(sides[0][1], sides[1][1])
     passing = Verdict("PASS", "logit evidence", "")
-    with hybrids(*sides, proof, kernel_cache) as (held, _):
+    with hybrids(*sides, proof, cache) as (held, _):
         found = bisect(held, ("a stretch",), proof, lambda _: passing, lambda _: None)
     assert found.culprits == ()
     assert list(lines(found))[1:] == [

@@ -5,11 +5,6 @@ from packages import compiled
 from tiny_models import write_tiny
 
 
-@pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("kernel-cache")
-
-
 def tiny(kind, numerics, folder, cache, **options):
     write_tiny(kind, folder / "checkpoint")
     write_tokenizer(folder / "checkpoint")
@@ -19,5 +14,5 @@ def tiny(kind, numerics, folder, cache, **options):
 
 
 @pytest.fixture(scope="session")
-def package(tmp_path_factory, kernel_cache):
-    return tiny("llama", "precise", tmp_path_factory.mktemp("llama"), kernel_cache)
+def package(tmp_path_factory, cache):
+    return tiny("llama", "precise", tmp_path_factory.mktemp("llama"), cache)

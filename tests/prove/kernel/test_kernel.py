@@ -34,25 +34,25 @@ EVERY = ["llama", "qwen3.5", "qwen3-moe", "deepseek-v3"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_op_of_a_package_is_right(kind, kernel_cache, tmp_path):
-    proofs = judged(tiny(kind, "precise", tmp_path, kernel_cache), kernel_cache)
+def test_every_op_of_a_package_is_right(kind, cache, tmp_path):
+    proofs = judged(tiny(kind, "precise", tmp_path, cache), cache)
     assert overall(proofs) == "PASS", "\n".join(table(proofs))
 
 
 @pytest.mark.slow
-def test_the_ops_of_a_sampler_are_right_and_write_what_they_are_asked_for(kernel_cache, tmp_path):
-    package = tiny("llama", "precise", tmp_path, kernel_cache, sampler=True)
+def test_the_ops_of_a_sampler_are_right_and_write_what_they_are_asked_for(cache, tmp_path):
+    package = tiny("llama", "precise", tmp_path, cache, sampler=True)
     ops = [
         name for name in read_package(package).manifest.ops if name.startswith(("sample", "fin"))
     ]
-    proofs = judged(package, kernel_cache, *ops)
+    proofs = judged(package, cache, *ops)
     assert len(proofs) == 8
     assert overall(proofs) == "PASS", "\n".join(table(proofs))
     assert all(any("program" in call.where for call in proof.calls) for proof in proofs)
 
 
-def test_a_right_op_passes_on_recorded_calls_and_on_made_inputs(package, kernel_cache):
-    (proof,) = judged(package, kernel_cache, NORM)
+def test_a_right_op_passes_on_recorded_calls_and_on_made_inputs(package, cache):
+    (proof,) = judged(package, cache, NORM)
     assert (proof.word, proof.notes) == ("PASS", ())
     where = [call.where for call in proof.calls]
     assert sum(each.startswith("program `prefill` call ") for each in where) == 3
@@ -68,25 +68,25 @@ def test_a_right_op_passes_on_recorded_calls_and_on_made_inputs(package, kernel_
     ],
     ids=["one percent", "not a number", "values left out"],
 )
-def test_a_wrong_op_fails_with_the_place_of_the_worst_error(edit, package, kernel_cache, tmp_path):
+def test_a_wrong_op_fails_with_the_place_of_the_worst_error(edit, package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "b", "norm", edit)
-    (proof,) = judged(other, kernel_cache, NORM)
+    (proof,) = judged(other, cache, NORM)
     assert proof.word == "FAIL"
     _, found = worst_of(proof)
     assert len(found.metrics.worst) == 2
     assert not found.metrics.fits
 
 
-def test_a_write_behind_an_output_fails(package, kernel_cache, tmp_path):
+def test_a_write_behind_an_output_fails(package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "b", "norm", row("y[width] = 1.0f;"))
-    (proof,) = judged(other, kernel_cache, NORM)
+    (proof,) = judged(other, cache, NORM)
     assert proof.word == "FAIL"
     assert "wrote behind `y`" in {fault for call in proof.calls for fault in call.faults}
 
 
-def test_a_crash_fails_the_op_that_crashed_alone(package, kernel_cache, tmp_path):
+def test_a_crash_fails_the_op_that_crashed_alone(package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "b", "norm", row("*(volatile int *)8 = 1;"))
-    norm, add = judged(other, kernel_cache, NORM, "argmax(rows=1)")
+    norm, add = judged(other, cache, NORM, "argmax(rows=1)")
     assert norm.word == "FAIL"
     assert {call.where for call in norm.calls if "SIGSEGV" in str(call.faults)} == {
         "recorded",
@@ -96,19 +96,19 @@ def test_a_crash_fails_the_op_that_crashed_alone(package, kernel_cache, tmp_path
     assert "no call recorded: SIGSEGV in op `norm(" in add.notes[0]
 
 
-def test_an_op_that_the_library_does_not_know_is_inconclusive(package, kernel_cache):
+def test_an_op_that_the_library_does_not_know_is_inconclusive(package, cache):
     manifest = read_package(package).manifest
     op = manifest.ops[NORM]
     (launch,) = op.impl.launches
     other = replace(op, impl=replace(op.impl, launches=(replace(launch, entry="foreign"),)))
     known = replace(manifest, ops={**manifest.ops, NORM: other})
-    (proof,) = judged(package, kernel_cache, NORM, manifest=known)
+    (proof,) = judged(package, cache, NORM, manifest=known)
     assert (proof.word, proof.calls) == ("INCONCLUSIVE", ())
     assert "the library has no kernel `foreign` of module `norm`" in proof.reason
 
 
-def test_the_commands_tell_the_worst_error(package, kernel_cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("BEDSTONE_CACHE", str(kernel_cache))
+def test_the_commands_tell_the_worst_error(package, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     run = CliRunner().invoke
     good = run(app, ["prove", "kernel", str(package), NORM])
     assert good.exit_code == 0
@@ -124,8 +124,8 @@ def test_the_commands_tell_the_worst_error(package, kernel_cache, tmp_path, monk
 
 
 @pytest.mark.slow
-def test_a_package_is_a_table_with_the_ops_that_fail(package, kernel_cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("BEDSTONE_CACHE", str(kernel_cache))
+def test_a_package_is_a_table_with_the_ops_that_fail(package, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     other = rebuilt(package, tmp_path / "b", "norm", row("y[width] = 1.0f;"))
     found = CliRunner().invoke(app, ["prove", "package", str(other)])
     assert found.exit_code == 1

@@ -11,18 +11,11 @@ CONTEXT = 4200
 
 
 @pytest.fixture(scope="session")
-def swap_cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("swap-cache")
-
-
-@pytest.fixture(scope="session")
-def package(tmp_path_factory, swap_cache):
+def package(tmp_path_factory, cache):
     """A llama of a long context whose norms have a weight of zero: zeros of both signs occur."""
     folder = tmp_path_factory.mktemp("swap")
     checkpoint = write_model(folder / "checkpoint", CONTEXT)
-    return compiled(
-        checkpoint, folder / "package", swap_cache, numerics="precise", sequences=3
-    ).path
+    return compiled(checkpoint, folder / "package", cache, numerics="precise", sequences=3).path
 
 
 SCALED = "return vf_load_n(x + i, n) * factor"
@@ -35,8 +28,8 @@ SLOWER = (
 
 
 @pytest.fixture(scope="session")
-def timed_proof(package, swap_cache, tmp_path_factory):
+def timed_proof(package, cache, tmp_path_factory):
     """Of norms that are off by two percent, and take their time."""
     other = rebuilt(package, tmp_path_factory.mktemp("slower") / "b", "norm", SLOWER, OFF)
-    settings = Settings(Bounds(), swap_cache, threads=1, timed=True, package=package)
+    settings = Settings(Bounds(), cache, threads=1, timed=True, package=package)
     return prove_swap(read_package(package), read_package(other), settings, lambda _: None)

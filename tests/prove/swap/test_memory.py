@@ -12,11 +12,11 @@ OBJECTS = 16 << 20
 """What a process holds in objects of Python: a manifest, what is known of its calls, results."""
 
 
-def test_memory_is_under_twice_a_side(package, swap_cache, tmp_path):
+def test_memory_is_under_twice_a_side(package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "b", "norm", ("norm.h", NORMED, OTHERWISE))
     side = side_bytes(read_package(package).manifest)
     python = python_bytes("bedstone.cli.prove.swap, bedstone.prove.swap.swap")
-    environment = {**os.environ, "BEDSTONE_CACHE": str(swap_cache)}
+    environment = {**os.environ, "BEDSTONE_CACHE": str(cache)}
     found = held_by(["prove", "swap", str(package), str(other), "--no-perf"], environment)
     assert found.code == 0, found.stdout
     assert python < found.most < 2 * side + 2 * (python + OBJECTS)

@@ -44,8 +44,8 @@ def test_an_edit_changes_one_line_of_code_and_each_line_in_turn():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_a_mutant_that_passes_is_none(seed, package, swap_cache, tmp_path):
-    subject = Subject("llama", package, swap_cache)
+def test_a_mutant_that_passes_is_none(seed, package, cache, tmp_path):
+    subject = Subject("llama", package, cache)
     rng = np.random.default_rng(seed)
     result = tried(subject, *drawn(subject, rng), tmp_path / "mutant")
     assert result.kind != "false PASS", result
@@ -53,9 +53,9 @@ def test_a_mutant_that_passes_is_none(seed, package, swap_cache, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_closer_look_is_for(package, swap_cache, tmp_path):
+def test_what_a_closer_look_is_for(package, cache, tmp_path):
     """An error that a judge with wide bounds lets through is no rounding."""
-    subject = Subject("llama", package, swap_cache)
+    subject = Subject("llama", package, cache)
     edits = {
         "false PASS": NORMED.replace(";", " * 1.02f;"),
         "equivalent": NORMED.replace("factor", "1.0f * factor"),

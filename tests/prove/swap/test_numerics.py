@@ -49,13 +49,13 @@ def write_model(path):
 
 
 @pytest.fixture(scope="module")
-def sides(tmp_path_factory, swap_cache):
+def sides(tmp_path_factory, cache):
     """The model in both numerics, over tables of float32: their states have the same size."""
     folder = tmp_path_factory.mktemp("numerics")
     model = str(write_model(folder / "m.gguf"))
     with patch.object(lane, "cpu_kernels", lambda _: cpu_kernels()):
         return [
-            read_package(compiled(model, folder / n, swap_cache, numerics=n, sequences=2).path)
+            read_package(compiled(model, folder / n, cache, numerics=n, sequences=2).path)
             for n in ("precise", "quantized")
         ]
 
@@ -65,12 +65,12 @@ def proved(sides, cache, bounds):
 
 
 @pytest.fixture(scope="module")
-def narrowed(tmp_path_factory, swap_cache):
+def narrowed(tmp_path_factory, cache):
     """The model in both numerics, as they are: what is kept of positions is of another type."""
     folder = tmp_path_factory.mktemp("narrowed")
     model = str(write_model(folder / "m.gguf"))
     return [
-        read_package(compiled(model, folder / n, swap_cache, numerics=n).path)
+        read_package(compiled(model, folder / n, cache, numerics=n).path)
         for n in ("precise", "quantized")
     ]
 
@@ -79,10 +79,8 @@ def narrowed(tmp_path_factory, swap_cache):
     ("kl", "word", "rule"),
     [(0.5, "PASS", "logit evidence"), (1e-9, "FAIL", "flip")],
 )
-def test_tables_of_another_type_are_judged_by_what_is_made_of_them(
-    narrowed, swap_cache, kl, word, rule
-):
-    proof = proved(narrowed, swap_cache, Bounds(kl=kl))
+def test_tables_of_another_type_are_judged_by_what_is_made_of_them(narrowed, cache, kl, word, rule):
+    proof = proved(narrowed, cache, Bounds(kl=kl))
     assert (proof.verdict.word, proof.verdict.rule) == (word, rule)
     assert set(proof.diff.resized) == {"k.0", "v.0", "k.1", "v.1"}
     assert proof.evidence.logits.rows > 0
@@ -98,8 +96,8 @@ def test_a_table_that_only_one_side_has_leaves_nothing_to_compare(narrowed):
     assert diff(a, replace(a, states=states)).apart == ("the states",)
 
 
-def test_coded_activations_are_told_from_no_change_at_all(sides, swap_cache):
-    proof = proved(sides, swap_cache, Bounds(drift=1e-3))
+def test_coded_activations_are_told_from_no_change_at_all(sides, cache):
+    proof = proved(sides, cache, Bounds(drift=1e-3))
     assert (proof.verdict.word, proof.verdict.rule) == ("FAIL", "drift")
     assert proof.evidence.logits.divergences
     told = lines(proof)
@@ -110,7 +108,7 @@ def test_coded_activations_are_told_from_no_change_at_all(sides, swap_cache):
     assert max(map(len, told)) < 600
 
 
-def test_under_bounds_for_eight_bits_logits_are_the_evidence(sides, swap_cache):
-    proof = proved(sides, swap_cache, Bounds(kl=0.5, drift=0.2))
+def test_under_bounds_for_eight_bits_logits_are_the_evidence(sides, cache):
+    proof = proved(sides, cache, Bounds(kl=0.5, drift=0.2))
     assert (proof.verdict.word, proof.verdict.rule) == ("PASS", "logit evidence")
     assert 0 < proof.evidence.logits.quantile(0.5) <= proof.evidence.logits.kl

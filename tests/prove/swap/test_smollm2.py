@@ -30,13 +30,8 @@ BUSY = 2 * 60.0
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("smollm2-cache")
-
-
-@pytest.fixture(scope="module")
-def quantized(cache):
-    return compiled(REFERENCE, cache / "quantized", cache).path
+def quantized(tmp_path_factory, cache):
+    return compiled(REFERENCE, tmp_path_factory.mktemp("smollm2") / "quantized", cache).path
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +67,9 @@ def test_an_exp_that_is_cut_fails_and_its_op_is_named(quantized, swapped, tmp_pa
     assert "`attention" in worst
 
 
-def test_every_kernel_at_once_is_judged_call_by_call(cache, swapped):
+def test_every_kernel_at_once_is_judged_call_by_call(cache, swapped, tmp_path):
     able = [name for name in runnable(read_sets(), read_features()) if name in ALIKE]
-    b, a = (compiled(REFERENCE, cache / name, cache, target=name).path for name in able[:2])
+    b, a = (compiled(REFERENCE, tmp_path / name, cache, target=name).path for name in able[:2])
     found = swapped(a, b, "--json")
     assert found.busy < BUSY
     assert found.code == 0, found.stdout
@@ -84,8 +79,8 @@ def test_every_kernel_at_once_is_judged_call_by_call(cache, swapped):
     assert {op for span in kept["spans"] for op in span["a"]} == {op["op"] for op in kept["ops"]}
 
 
-def test_precise_and_quantized_are_compared_by_their_logits(quantized, cache, swapped):
-    precise = compiled(REFERENCE, cache / "precise", cache, numerics="precise").path
+def test_precise_and_quantized_are_compared_by_their_logits(quantized, cache, swapped, tmp_path):
+    precise = compiled(REFERENCE, tmp_path / "precise", cache, numerics="precise").path
     found = swapped(precise, quantized, "--no-perf", "--json")
     kept = json.loads(found.stdout)
     assert kept["verdict"]["rule"] in {"flip", "undecided"}

@@ -150,75 +150,75 @@ def judged(package: Path, other: Path, cache: Path, seconds: float = 60.0) -> Pr
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_an_edited_kernel_is_judged(name, package, swap_cache, tmp_path):
+def test_an_edited_kernel_is_judged(name, package, cache, tmp_path):
     word, rule, (module, edit) = EDITS[name]
-    proof = judged(package, rebuilt(package, tmp_path / "b", module, edit), swap_cache)
+    proof = judged(package, rebuilt(package, tmp_path / "b", module, edit), cache)
     assert (proof.verdict.word, proof.verdict.rule) == (word, rule), proof.evidence
     assert proof.evidence.steady
 
 
-def test_a_crash_while_loading_names_what_loading_runs_anew(package, swap_cache, tmp_path):
+def test_a_crash_while_loading_names_what_loading_runs_anew(package, cache, tmp_path):
     edit = (
         "rope_table.c",
         "double factor = bs_f32(&at);",
         "double factor = bs_f32(&at); *(volatile int *)8 = 1;",
     )
-    proof = judged(package, rebuilt(package, tmp_path / "b", "rope-table", edit), swap_cache)
+    proof = judged(package, rebuilt(package, tmp_path / "b", "rope-table", edit), cache)
     assert (proof.verdict.word, proof.verdict.rule) == ("FAIL", "crash")
     (line,) = (line for line in lines(proof) if line.startswith("crash: "))
     assert line.startswith("crash: SIGSEGV while loading, which runs `rope_table")
     assert line.endswith("anew")
 
 
-def test_memory_of_a_devices_own_is_judged_alike(package, swap_cache, tmp_path, monkeypatch):
+def test_memory_of_a_devices_own_is_judged_alike(package, cache, tmp_path, monkeypatch):
     word, rule, (module, edit) = EDITS["one rounding"]
     other = rebuilt(package, tmp_path / "b", module, edit)
-    here = judged(package, other, swap_cache)
+    here = judged(package, other, cache)
     monkeypatch.setattr("bedstone.runtime.stepper._ADDRESSED", ())
-    there = judged(package, other, swap_cache)
+    there = judged(package, other, cache)
     assert (there.verdict.word, there.verdict.rule) == (word, rule)
     assert there.results == here.results
     assert there.evidence == here.evidence
 
 
-def test_a_that_crashes_is_no_side_to_hold_b_against(package, swap_cache, tmp_path):
+def test_a_that_crashes_is_no_side_to_hold_b_against(package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "a", "argmax", ARGMAX_CRASH)
     with pytest.raises(
         KernelError, match=r"^A, .* ends by SIGSEGV in op `argmax_rows\(rows=seqs\)`"
     ):
-        judged(other, package, swap_cache)
+        judged(other, package, cache)
 
 
-def test_kernels_that_are_gone_are_not_alike(package, swap_cache, tmp_path):
+def test_kernels_that_are_gone_are_not_alike(package, cache, tmp_path):
     other = tmp_path / "b"
     shutil.copytree(package, other)
     module = min((other / "kernels").iterdir())
     module.write_bytes(module.read_bytes()[:-1])
     for a, b in ((package, other), (other, package)):
         with pytest.raises(KernelError, match="the file changed after it was compiled"):
-            judged(a, b, swap_cache)
+            judged(a, b, cache)
 
 
-def test_a_crash_names_the_op_and_the_call(package, swap_cache, tmp_path):
+def test_a_crash_names_the_op_and_the_call(package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "b", "argmax", ARGMAX_CRASH)
-    proof = judged(package, other, swap_cache)
+    proof = judged(package, other, cache)
     assert proof.crash is not None
     assert (proof.crash.how, proof.crash.ops) == ("SIGSEGV", ("argmax_rows(rows=seqs)",))
     assert proof.crash.stop == proof.crash.start + 1
     assert any(line.startswith("crash: SIGSEGV in op `argmax_rows(") for line in lines(proof))
 
 
-def test_a_kernel_that_never_ends_is_inconclusive_and_named(package, swap_cache, tmp_path):
+def test_a_kernel_that_never_ends_is_inconclusive_and_named(package, cache, tmp_path):
     _, edit = row('while (x[0] > 1.5f) __asm__ volatile("");')
     other = rebuilt(package, tmp_path / "b", "norm", edit)
-    proof = judged(package, other, swap_cache, seconds=4.0)
+    proof = judged(package, other, cache, seconds=4.0)
     assert (proof.verdict.word, proof.verdict.rule) == ("INCONCLUSIVE", "stalled")
     assert proof.crash is not None
     assert all("norm" in op for op in proof.crash.ops)
 
 
-def test_the_command_tells_keeps_and_shows_a_proof(package, swap_cache, tmp_path, monkeypatch):
-    monkeypatch.setenv("BEDSTONE_CACHE", str(swap_cache))
+def test_the_command_tells_keeps_and_shows_a_proof(package, cache, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     _, _, (module, edit) = EDITS["five percent"]
     other, kept = rebuilt(package, tmp_path / "b", module, edit), tmp_path / "proof.json"
     swapped = CliRunner().invoke(
@@ -237,8 +237,8 @@ def test_the_command_tells_keeps_and_shows_a_proof(package, swap_cache, tmp_path
     assert json.loads(kept.read_text())["verdict"]["rule"] == "drift"
 
 
-def test_a_full_disk_leaves_what_was_told(package, swap_cache, monkeypatch):
-    monkeypatch.setenv("BEDSTONE_CACHE", str(swap_cache))
+def test_a_full_disk_leaves_what_was_told(package, cache, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(cache))
     found = CliRunner().invoke(
         app, ["prove", "swap", str(package), str(package), "--out", "/dev/full"]
     )
@@ -247,7 +247,7 @@ def test_a_full_disk_leaves_what_was_told(package, swap_cache, monkeypatch):
     assert found.stderr.endswith("`/dev/full` cannot be written: No space left on device\n")
 
 
-def test_a_proof_is_the_same_another_time(package, swap_cache, tmp_path):
+def test_a_proof_is_the_same_another_time(package, cache, tmp_path):
     """In processes that order sets in their own ways."""
     _, _, (module, edit) = EDITS["one rounding"]
     other = rebuilt(package, tmp_path / "b", module, edit)
@@ -256,7 +256,7 @@ def test_a_proof_is_the_same_another_time(package, swap_cache, tmp_path):
         command = ["prove", "swap", str(package), str(other), "--no-perf", "--json"]
         done = subprocess.run(
             [sys.executable, "-c", "from bedstone.cli import main; main()", *command],
-            env={**os.environ, "BEDSTONE_CACHE": str(swap_cache), "PYTHONHASHSEED": seed},
+            env={**os.environ, "BEDSTONE_CACHE": str(cache), "PYTHONHASHSEED": seed},
             capture_output=True,
             check=True,
         )
@@ -264,6 +264,6 @@ def test_a_proof_is_the_same_another_time(package, swap_cache, tmp_path):
     assert kept[0] == kept[1]
 
 
-def test_a_package_against_itself_has_nothing_to_test(package, swap_cache):
-    proof = judged(package, package, swap_cache)
+def test_a_package_against_itself_has_nothing_to_test(package, cache):
+    proof = judged(package, package, cache)
     assert (proof.verdict.word, proof.verdict.rule) == ("PASS", "identical")

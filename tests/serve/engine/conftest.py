@@ -1,6 +1,5 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 
@@ -9,11 +8,6 @@ from bedstone.runtime.session import Session
 from bedstone.serve.engine.options import DEFAULTS, Options
 from driven import Driven
 from served_toy import served_parts
-
-
-@pytest.fixture(scope="session")
-def cache(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture
