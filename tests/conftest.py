@@ -1,14 +1,19 @@
-"""What all tests share: how they take interrupts, and where what they compile is kept."""
+"""What all tests share: interrupts, generated cases, and where what they compile is kept."""
 
 import os
 import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # a shell's background job ignores interrupts, and so would every process that tests start
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# a clock on the wall says as much of what else the machine does as of what is tested
+settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any")
 
 
 @pytest.fixture(scope="session")

@@ -199,7 +199,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     name=st.sampled_from(sorted(FAMILIES)),
     changes=st.dictionaries(

@@ -84,7 +84,7 @@ def test_a_special_token_is_told_where_it_is_to_be_kept(smollm2):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=st.text(max_size=60))
 def test_any_text_comes_back(text):
     tokenizer = cached_smollm2()
@@ -127,7 +127,7 @@ def test_half_a_surrogate_pair_is_the_callers_fault(smollm2):
         smollm2.encode("\ud83d", special=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     ids=st.lists(st.integers(0, 49151), max_size=30),
     cuts=st.lists(st.integers(0, 30), max_size=6),

@@ -15,9 +15,7 @@ from lane_graphs import lowered, outcome, same, setting, truth
 from lane_random import random_step
 
 NUMBERS = st.lists(st.integers(0, 1023), min_size=40, max_size=140)
-QUIET = settings(
-    deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=150
-)
+QUIET = settings(derandomize=True, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
 
 
 @QUIET

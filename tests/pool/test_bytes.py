@@ -363,4 +363,4 @@ class Everything(RuleBasedStateMachine):
 
 
 TestEverything = Everything.TestCase
-TestEverything.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
+TestEverything.settings = settings(max_examples=300, stateful_step_count=50)

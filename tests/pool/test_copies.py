@@ -1,6 +1,6 @@
 """Copies of several calls as one: fewer records, the same memory."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.pool import Copies, Geometry, PageCopy, SlotClear, SlotCopy, merge
@@ -10,7 +10,6 @@ UNIT = 3
 NUMBER = st.integers(1, 9)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(NUMBER, NUMBER, st.integers(1, 4), st.integers(1, UNIT)), max_size=6),
     st.lists(st.tuples(NUMBER, NUMBER, st.integers(1, 4), st.booleans()), max_size=6),

@@ -65,7 +65,7 @@ TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=14).map(tuple)
 CALLS = st.lists(st.tuples(st.sampled_from("iiillleeess"), TOKENS), max_size=50)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from([PAGED, BOTH]), CALLS)
 def test_a_tree_finds_and_gives_up_what_a_list_does(geometry, calls):
     pool = Pool(geometry, ROOM)

@@ -1,6 +1,6 @@
 """The free ranges of the host block, against a bitmap."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.pool.ranges import Ranges
@@ -20,7 +20,6 @@ def first_fit(free, size, count):
     return tuple(found) if len(found) == count else None
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("lhg"), st.integers(1, 7), st.integers(0, 6)), max_size=60)
 )

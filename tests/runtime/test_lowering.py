@@ -149,7 +149,7 @@ def manifests(draw):
     return Manifest("m", {}, {}, {"f": op}, programs, vars={"a": Var(50), "b": Var(9)})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(manifests(), st.lists(st.tuples(st.integers(1, 50), st.integers(1, 9)), max_size=6))
 def test_any_program_under_any_sequence_of_vars(manifest, values):
     compare(manifest, "p", [{"a": a, "b": b} for a, b in values])

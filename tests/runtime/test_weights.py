@@ -133,7 +133,7 @@ def ranges(draw, extent):
     return RankedRanges("tp", (draw(pairs), draw(pairs)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(plans(), st.integers(0, 1))
 def test_any_plan_lays_what_slices_lay(device, drawn, rank):
     store, dtype, segments = drawn

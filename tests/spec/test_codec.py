@@ -221,9 +221,7 @@ def test_an_infinity_is_not_written() -> None:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(manifests())
 def test_what_is_serialized_parses_to_the_same(manifest: Manifest) -> None:
     text = serialize(manifest)

@@ -45,7 +45,7 @@ def test_admits_every_normalized_manifest(name: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(manifests())
 def test_admits_whatever_is_serialized(manifest: Manifest) -> None:
     text = serialize(manifest)

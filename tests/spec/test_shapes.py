@@ -14,9 +14,7 @@ from bedstone.spec.shape import Ref
 from bedstone.spec.text import parse_json
 from manifest_strategies import strategy
 
-EXAMPLES = settings(
-    max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
+EXAMPLES = settings(max_examples=30, derandomize=True, suppress_health_check=list(HealthCheck))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(-9, 9) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),

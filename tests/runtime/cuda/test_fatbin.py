@@ -46,7 +46,6 @@ def spaced(pieces, gaps):
     return b"".join(bytes(gap) + piece for gap, piece in zip(gaps, pieces, strict=False))
 
 
-@settings(deadline=None)
 @given(payloads, gaps, st.lists(st.tuples(names, st.binary(max_size=30)), max_size=4))
 def test_every_container_of_a_host_object_comes_out_whole(payloads, gaps, others):
     wanted = [container(payload) for payload in payloads]
@@ -56,7 +55,7 @@ def test_every_container_of_a_host_object_comes_out_whole(payloads, gaps, others
     assert device_images("m", data) == tuple(Image("fatbin", piece) for piece in wanted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(payloads, gaps, st.data())
 def test_broken_files_are_refused_and_nothing_else(payloads, gaps, data):
     whole = elf([(".text", b"x" * 9), (".nv_fatbin", spaced(map(container, payloads), gaps))])
@@ -69,7 +68,6 @@ def test_broken_files_are_refused_and_nothing_else(payloads, gaps, data):
         assert all(image.data in bytes(broken) for image in images)
 
 
-@settings(deadline=None)
 @given(payloads, gaps)
 def test_a_container_that_is_cut_short_is_refused(payloads, gaps):
     body = spaced(map(container, payloads), gaps)

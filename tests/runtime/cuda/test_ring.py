@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.runtime.cuda.ring import Ring, plan_row, tap_kernel
@@ -10,7 +10,6 @@ from bedstone.runtime.device import Tap
 from cuda_fake import Driver, words
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 300), max_size=12))
 def test_taps_of_a_row_do_not_overlap(sizes):
     layout = plan_row([Tap(0, 0, size) for size in sizes])
@@ -69,7 +68,6 @@ class Steps:
         return fill
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.data())
 def test_rows_are_what_each_step_left_in_any_order_of_reading(repeats, data):
     steps = Steps([4, 7])

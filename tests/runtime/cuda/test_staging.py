@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.runtime.cuda.staging import Staging, joined
@@ -15,7 +15,6 @@ ranges = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 40)), max_size=1
 )
 
 
-@settings(deadline=None)
 @given(ranges, st.integers(1, 50))
 def test_joined_ranges_cover_what_was_written_and_no_wide_gap(written, gap):
     found = joined(written, gap)
@@ -47,7 +46,6 @@ def device_bytes(driver, address, nbytes, stream):
     return found
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_the_device_has_what_was_written_last(data):
     driver = Driver()

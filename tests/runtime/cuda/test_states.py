@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.errors import CapacityError
@@ -25,7 +25,6 @@ needs = st.lists(
 ).map(tuple)
 
 
-@settings(deadline=None)
 @given(needs)
 def test_every_state_has_its_bytes_and_room_for_all_of_the_budget(needs):
     chunk = plan_chunk(needs, GRANULE)
@@ -65,7 +64,6 @@ def pooled(**states):
     return Manifest("m", tables, {}, {}, {}, {"g": Var(4, "groups")}, states)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 900), st.integers(0, 600), st.integers(1, 9))
 def test_without_tokens_what_fits_is_found_and_fits(a_token, a_slot, room, sequences):
     """Against a walk over every number of pages."""

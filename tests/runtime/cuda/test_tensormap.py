@@ -32,7 +32,6 @@ tensors = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(tensors, st.integers(-40, 40))
 def test_a_tensor_fits_when_its_last_element_does(tensor, slack):
     size = last_byte(tensor, tensor.dims)
@@ -43,7 +42,7 @@ def test_a_tensor_fits_when_its_last_element_does(tensor, slack):
             tiled_map(tensor, 4096, size + slack)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(tensors, st.integers(0, 600))
 def test_an_outermost_extent_of_0_takes_all_that_fit(tensor, room):
     open_ended = TensorMap(0, tensor.dtype, (*tensor.dims[:-1], 0), tensor.box, tensor.strides)

@@ -40,7 +40,6 @@ def arrived(pieces, size):
     return target, times
 
 
-@settings(deadline=None)
 @given(uploads(), st.integers(1, 300))
 def test_pieces_fit_a_block_and_carry_every_byte_once(upload, block):
     pieces = list(plan_pieces([upload], block))
@@ -57,7 +56,7 @@ def test_pieces_fit_a_block_and_carry_every_byte_once(upload, block):
     assert np.array_equal(times, once)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(uploads(), max_size=5), st.integers(1, 4), st.booleans())
 def test_uploads_arrive_however_many_read(several, readers, filed):
     import tempfile

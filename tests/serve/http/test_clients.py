@@ -167,7 +167,6 @@ def test_events_are_what_the_document_says(front, path, component, fields):
 def test_whatever_the_document_allows_is_answered_as_it_says(front, document, method, path, mode):
     @settings(
         max_examples=ROUNDS[method, path, mode],
-        deadline=None,
         derandomize=True,
         database=None,
         phases=[Phase.generate],

@@ -135,7 +135,7 @@ def test_a_whole_call_makes_the_finish_tool_calls_and_a_cut_one_does_not():
 BYTES = st.sampled_from([*b"abST", *"é👍".encode(), 0xFF, *b"\n<"])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     data=st.lists(BYTES, max_size=24).map(bytes),
     cuts=st.lists(st.integers(1, 5), max_size=24),

@@ -71,7 +71,7 @@ def calls(parts):
 
 
 @pytest.mark.parametrize("kind", READERS)
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(text=TEXTS, data=st.data(), cut=st.booleans())
 def test_any_cut_gives_the_same_parts(kind, text, data, cut):
     at = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
