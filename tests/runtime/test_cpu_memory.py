@@ -1,5 +1,6 @@
 """Memory of the CPU device: large pages, and what is not worth a copy into them."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from bedstone.runtime.cpu import device as cpu
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.cpu.memory import LARGE_PAGE, map_zeros, view_of
+from bedstone.runtime.device import StateNeed
 
 
 def drawn(count: int) -> np.ndarray:
@@ -40,3 +42,26 @@ def test_few_bytes_and_those_beyond_half_of_the_memory_stay_where_they_are(
     assert [memory is None for memory in found] == [False, True, True, False, False]
     assert found[0] is not None
     assert found[0].address == few.ctypes.data
+
+
+def test_states_lie_apart_in_one_piece_of_large_pages(tmp_path: Path) -> None:
+    device = CpuDevice(tmp_path, 1)
+    needs = [StateNeed(nbytes, 1) for nbytes in (1, LARGE_PAGE // 2, 4097, LARGE_PAGE)]
+    try:
+        states = device.allocate_states(needs, 1)
+    finally:
+        device.close()
+    assert [state.nbytes for state in states] == [need.nbytes for need in needs]
+    assert states[0].address % LARGE_PAGE == 0
+    assert len({id(state.owner) for state in states}) == 1
+    for before, state in pairwise(states):
+        assert state.address % 4096 == 0
+        assert 0 <= state.address - (before.address + before.nbytes) < 4096
+
+
+def test_no_state_takes_no_memory(tmp_path: Path) -> None:
+    device = CpuDevice(tmp_path, 1)
+    try:
+        assert device.allocate_states([], 1) == ()
+    finally:
+        device.close()

@@ -5,6 +5,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,9 @@ _LOADING = threading.Lock()
 
 WORTH_A_COPY = 64 * 1024
 """Bytes of a weight from which on it is copied to large pages."""
+
+_APART = 4096
+"""What the address of a state is a multiple of."""
 
 
 class CpuDevice:
@@ -65,8 +69,14 @@ class CpuDevice:
         return self.allocate(nbytes)
 
     def allocate_states(self, needs: Sequence[StateNeed], _chunk: int) -> tuple[Memory, ...]:
-        """Pages that the system commits as tokens arrive: small, as there are many states."""
-        return tuple(map_zeros(need.nbytes, large=False) for need in needs)
+        """In one piece, committed as tokens arrive: alone few would fill a large page."""
+        sizes = [-(-need.nbytes // _APART) * _APART for need in needs]
+        whole = map_zeros(sum(sizes), large=True)
+        offsets = accumulate(sizes, initial=0)
+        return tuple(
+            Memory(whole.address + offset, need.nbytes, whole)
+            for offset, need in zip(offsets, needs, strict=False)
+        )
 
     def release(self, _memory: Memory) -> None:
         """The pages go with the last that refers to them."""
