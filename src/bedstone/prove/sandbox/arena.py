@@ -13,7 +13,8 @@ from bedstone.spec.axes import Shape
 
 _ALIGN = 256
 _PAD = 4096
-"""Bytes between two tensors, so that one written past its end damages no other."""
+"""Bytes between two tensors, so that one written past its end damages no other and is noticed."""
+_PAD_BYTE = 0xA5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +85,19 @@ class Arena:
     def write(self, place: Place, values: torch.Tensor) -> None:
         """Copy `values` there."""
         as_bytes(self.tensor(place)).copy_(as_bytes(values))
+        self._behind(place).fill_(_PAD_BYTE)
 
     def poison(self, place: Place) -> None:
         """Fill a place with what no kernel would write."""
         as_bytes(self.tensor(place)).fill_(poison_byte(place.dtype))
+        self._behind(place).fill_(_PAD_BYTE)
+
+    def overrun(self, place: Place) -> bool:
+        """Whether anybody wrote behind a place since it was filled."""
+        return bool((self._behind(place) != _PAD_BYTE).any())
+
+    def _behind(self, place: Place) -> torch.Tensor:
+        return view(self._memory, place.offset + nbytes(place.dtype, place.shape), "uint8", (_PAD,))
 
     def read(self, place: Place) -> torch.Tensor:
         """A copy of what lies there now, which nobody else can change."""

@@ -158,10 +158,18 @@ class Candidate:
         return Call(ns, before, beside, round_trip, idle, setup, tuple(map(str, reply["hacks"])))
 
     def fetch(self, turn: int) -> dict[str, torch.Tensor]:
-        """Copies of what call number `turn`, the last one, left in every tensor, by name."""
+        """Copies of what call number `turn`, the last one, left in every tensor, by name.
+
+        Raises `CandidateError`: it wrote behind one of them.
+        """
         self._ask("fetch")
         slot = self._slot(turn)
-        return {place.name: self._arena.read(place) for place in (*slot.inputs, *slot.outputs)}
+        places = (*slot.inputs, *slot.outputs)
+        for place in places:
+            if self._arena.overrun(place):
+                message = f"memory behind the end of `{place.name}` was written"
+                raise CandidateError("INCORRECT_NUMERICAL", message)
+        return {place.name: self._arena.read(place) for place in places}
 
     def _slot(self, turn: int) -> Slot:
         return self.slots[turn % SLOTS]

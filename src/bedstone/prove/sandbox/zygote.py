@@ -4,6 +4,7 @@ It never runs a candidate's code itself, starts no threads and touches no device
 as good as a new process. It ends, with its children, when the parent's end of its socket closes.
 """
 
+import ctypes
 import json
 import os
 import resource
@@ -23,6 +24,10 @@ _START = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
     "from bedstone.prove.sandbox.zygote import serve; serve(int(sys.argv[2]))"
 )
+
+
+_PR_SET_CHILD_SUBREAPER = 36
+_CHILDREN = Path("/proc/thread-self/children")
 
 
 class Zygote:
@@ -88,6 +93,8 @@ def serve(descriptor: int) -> None:
     from bedstone.prove.sandbox import child  # noqa: PLC0415  (loads PyTorch, once for all forks)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # what outlives a child, wherever it has gone, becomes ours to end
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     asked = socket.socket(fileno=descriptor)
     children: set[int] = set()
@@ -109,10 +116,26 @@ def serve(descriptor: int) -> None:
     for each in children:
         with suppress(ProcessLookupError):
             os.killpg(each, signal.SIGKILL)
+    _end_strays(set())
 
 
 def _answer(message: Message, children: set[int]) -> Message:
     if "reap" in message:
         children.discard(message["reap"])
-        return {"status": os.waitpid(message["reap"], 0)[1]}
+        status = os.waitpid(message["reap"], 0)[1]
+        _end_strays(children)
+        return {"status": status}
     return {"ready": True}
+
+
+def _end_strays(children: set[int]) -> None:
+    """Kill what children that have ended left running, and what that leaves in turn.
+
+    A system that does not list a process's children keeps them.
+    """
+    with suppress(FileNotFoundError):
+        while strays := set(map(int, _CHILDREN.read_text().split())) - children:
+            for each in strays:
+                os.kill(each, signal.SIGKILL)
+            for each in strays:
+                os.waitpid(each, 0)
