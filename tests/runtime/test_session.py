@@ -273,7 +273,7 @@ def test_parts_that_do_not_fit_are_refused(session, rows, first, value, message)
 
 
 def test_inputs_are_written_together(session):
-    parts = Inputs([session.input("position"), session.input("token")])
+    parts = Inputs([(session.input("position"), 0), (session.input("token"), 1)], 2)
     values = np.array([[[0, 1, 2], [95, 96, 0]], [[3, 4, 5], [7, 8, 9]]], np.int32)
     parts.require_inside(values)
     parts.put(values[1])
@@ -284,7 +284,7 @@ def test_inputs_are_written_together(session):
 
 @pytest.mark.parametrize("value", [-1, 97, -(2**31), 2**31 - 1])
 def test_what_is_outside_of_one_of_several_inputs_is_refused(session, value):
-    parts = Inputs([session.input("position"), session.input("token")])
+    parts = Inputs([(session.input("position"), 0), (session.input("token"), 1)], 2)
     values = np.zeros((3, 2, 4), np.int32)
     values[2, 1, 3] = value
     with pytest.raises(CallerError, match=f"`token` element 3 is {value}: expected 0 to 96"):
@@ -305,7 +305,7 @@ def test_what_is_outside_of_one_of_several_inputs_is_refused(session, value):
 )
 def test_limits_hold_for_several_inputs_as_for_one(limits, fine, wrong):
     port = Port("input", Memory(0, 16, None), np.dtype(np.int32), (4,), None, limits)
-    parts = Inputs([Input("i", port, limits, lambda *_: None)])
+    parts = Inputs([(Input("i", port, limits, lambda *_: None), 0)], 1)
     if fine is not None:
         parts.require_inside(np.array([[fine]], np.int32))
     if wrong is not None:

@@ -18,6 +18,8 @@ from bedstone.spec.manifest import BufferKind, Domain
 WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
 READ: tuple[BufferKind, ...] = ("output", "inout")
 
+_LEAST, _MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+
 
 class Port(Frozen):
     """A buffer a caller reads or writes; `limits` None where they depend on a call's vars."""
@@ -89,42 +91,45 @@ class Input:
 
 
 class Inputs:
-    """Inputs whose fronts are written together, again and again.
+    """Inputs whose fronts are written together, again and again, each a row of an array [n, m].
 
-    One comparison checks all of them, perhaps of several calls that come.
+    `parts` are the inputs and which of `rows` rows they are. One comparison checks all of them,
+    perhaps of several calls to come.
     """
 
     __slots__ = ("_each", "_low", "_parts", "_span")
 
-    def __init__(self, parts: Sequence[Input]) -> None:
-        bounds = np.array([_bounds(part.limits) for part in parts], np.int64).reshape(-1, 2, 1)
-        low, high = bounds[:, 0], bounds[:, 1]
-        rising = any(part.limits is not None and part.limits.monotone for part in parts)
+    def __init__(self, parts: Sequence[tuple[Input, int]], rows: int) -> None:
+        low = np.full((rows, 1), _LEAST, np.int64)
+        high = np.full((rows, 1), _MOST, np.int64)
+        for part, row in parts:
+            least, most = _bounds(part.limits)
+            low[row], high[row] = max(low[row], least), min(high[row], most)
+        rising = any(part.limits is not None and part.limits.monotone for part, _ in parts)
         self._parts = parts
         self._each = rising or bool((high < low).any())
         self._low, self._span = low.astype(np.uint32), (high - low).astype(np.uint32)
 
     def require_inside(self, values: NDArray[np.int32]) -> None:
-        """Accept numbers [calls, i, n], each for input i.
+        """Accept what goes in with some calls [calls, n, m].
 
-        Raises `CallerError`: one is outside the input's domain.
+        Raises `CallerError`: a number is outside its input's domain.
         """
         if self._each or (values.view(np.uint32) - self._low > self._span).any():
             for call in values:
-                for part, row in zip(self._parts, call, strict=True):
-                    part.require_inside(row)
+                for part, row in self._parts:
+                    part.require_inside(call[row])
 
     def put(self, values: NDArray[np.int32]) -> None:
-        """Copy numbers [i, n] that are inside to the front of input i."""
-        for part, row in zip(self._parts, values, strict=True):
-            part.put(row)
+        """Copy numbers [n, m] that may go in to the fronts."""
+        for part, row in self._parts:
+            part.put(values[row])
 
 
 def _bounds(limits: Limits | None) -> tuple[int, int]:
     """The least and the greatest integer of 32 bits within limits."""
-    least, most = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-    low = least if limits is None or limits.low is None else max(least, limits.low)
-    high = most if limits is None or limits.high is None else min(most, limits.high)
+    low = _LEAST if limits is None or limits.low is None else max(_LEAST, limits.low)
+    high = _MOST if limits is None or limits.high is None else min(_MOST, limits.high)
     return math.ceil(low), math.floor(high)
 
 

@@ -96,7 +96,7 @@ class Calls:
         self.settings = Settings(self._protocol, abilities.knobs, self._input, changed)
         self._kept: list[Kept] = [entry for _, entry in self._pages]
         self._kept += [*self._lines, *self.settings.kept]
-        self._fresh, self._of_rows = self._of_steps()
+        self._fresh = self._of_steps()
         self._checked: NDArray[np.int32] | None = None
         self._laid: tuple[Shape, int] | None = None
         self._step_of = cache(self._step_for)
@@ -183,9 +183,9 @@ class Calls:
         self._changed.flush(width)
         plan, step = rows.next()
         if plan is not self._checked:
-            self._fresh.require_inside(plan[:, self._of_rows])
+            self._fresh.require_inside(plan)
             self._checked = plan
-        self._fresh.put(plan[step, self._of_rows, :width])
+        self._fresh.put(plan[step, :, :width])
         told = () if rows.plain() else rows.all
         return self._start(shape, rows.all, told, 1, self._given(width, width, rows.longest()))
 
@@ -220,11 +220,11 @@ class Calls:
                 lines.lend(lease.slot)
         self.settings.lend(sequence, drawn=drawn)
 
-    def _of_steps(self) -> tuple[Inputs, list[int]]:
+    def _of_steps(self) -> Inputs:
         """The inputs that are others with each step, and what of its rows each of them takes."""
         read = {name for shape in self._abilities.steps for name in shape.inputs}
         roles = [r for r in self._protocol.roles if r.fill in _OF_ROWS and r.buffer in read]
-        return Inputs([self._input(r.buffer) for r in roles]), [_OF_ROWS[r.fill] for r in roles]
+        return Inputs([(self._input(r.buffer), _OF_ROWS[r.fill]) for r in roles], len(_OF_ROWS))
 
     def _step_for(self, count: int) -> tuple[Shape, int]:
         """The program that takes a row of each of so many, and for how many it is called."""

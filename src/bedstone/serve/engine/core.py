@@ -15,12 +15,11 @@ from time import monotonic, thread_time
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.runtime.edits import Edits, edits_anything
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import read_abilities
 from bedstone.serve.engine.calls import Calls, Flight, Found
 from bedstone.serve.engine.holdings import Holdings
-from bedstone.serve.engine.intake import require_possible
+from bedstone.serve.engine.intake import begun, require_possible
 from bedstone.serve.engine.ledger import Ledger
 from bedstone.serve.engine.options import Options
 from bedstone.serve.engine.queue import Queue
@@ -93,13 +92,8 @@ class Core:
 
     def submit(self, request: Request) -> None:
         """Take a request that can be answered, of a name that no open one has."""
-        sequence = Sequence.of(request, self._orders)
+        sequence = begun(self._able, request, self._orders)
         self._orders += 1
-        if self._able.knobs is not None and edits_anything(request.sampling):
-            sequence.slow = True
-            sequence.edits = Edits(request.sampling, self._able.most_edits)
-            for token in dict.fromkeys(sequence.tokens):
-                sequence.edits.read(token)
         if request.deadline is not None:
             self._next_deadline = min(self._next_deadline, request.deadline)
         self._ledger.begin(sequence)
@@ -305,19 +299,10 @@ class Core:
         emits = flight.program.emits
         if emits is None:
             raise AssertionError("a step hands tokens back")
-        rows, count = self._rows, len(flight.sequences)
+        count = len(flight.sequences)
         made = found[emits.buffer].reshape(-1)[: count * emits.width : emits.width]
-        same = flight.edition == rows.edition
-        if same and self._all_go_on(made):
-            return
-        if same:
-            rows.advance(made)
-        for row, (sequence, token) in enumerate(zip(flight.sequences, made.tolist(), strict=True)):
-            if sequence.over:
-                continue
-            if not same:
-                rows.advance_one(sequence.row, token)
-            self._made(sequence, token, found, row)
+        if flight.edition != self._rows.edition or not self._all_go_on(made):
+            self._some_go_on(flight.sequences, made.tolist(), found)
 
     def _all_go_on(self, made: NDArray[np.generic]) -> bool:
         """Take a token for each row, where none stops its sequence or wants more said of it.
@@ -332,6 +317,20 @@ class Core:
         for sequence in self._rows.complete():
             self._end(sequence, "length")
         return True
+
+    def _some_go_on(self, sequences: Items[Sequence], made: Items[int], found: Found) -> None:
+        """Take a token for each sequence that is not over, wherever its row is by now."""
+        going = [(row, each) for row, each in enumerate(sequences) if not each.over]
+        self._rows.advance([each.row for _, each in going], [made[row] for row, _ in going])
+        for row, sequence in going:
+            if sequence.slow or made[row] in sequence.stops:
+                self._made(sequence, made[row], found, row)
+        plain = [(made[row], each) for row, each in going if not (each.over or each.slow)]
+        self._ledger.tell_each([each.id for _, each in plain], [token for token, _ in plain])
+        for token, sequence in plain:
+            sequence.tokens.append(token)
+            if len(sequence.tokens) == sequence.end:
+                self._end(sequence, "length")
 
     def _made(self, sequence: Sequence, token: int, found: Found, row: int) -> None:
         """A sequence has its next token."""

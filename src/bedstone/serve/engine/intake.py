@@ -1,10 +1,11 @@
-"""What may be asked of an engine. Pure; any thread may ask."""
+"""What may be asked of an engine, and how that begins. Pure; any thread may ask."""
 
 import math
 
 from bedstone.errors import CallerError
-from bedstone.runtime.edits import edits_anything
+from bedstone.runtime.edits import Edits, edits_anything
 from bedstone.serve.engine.abilities import Abilities, lacks
+from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Request, Sampling
 
 
@@ -37,6 +38,17 @@ def require_possible(able: Abilities, request: Request) -> None:
     problem = _problem(request.sampling, able) or _too_many(request, able)
     if problem is not None:
         raise CallerError(f"request `{request.id}`: {problem}")
+
+
+def begun(able: Abilities, request: Request, order: int) -> Sequence:
+    """The sequence of a possible request, which has not begun."""
+    sequence = Sequence.of(request, order)
+    if able.knobs is not None and edits_anything(request.sampling):
+        sequence.slow = True
+        sequence.edits = Edits(request.sampling, able.most_edits)
+        for token in dict.fromkeys(sequence.tokens):
+            sequence.edits.read(token)
+    return sequence
 
 
 def _problem(sampling: Sampling, able: Abilities) -> str | None:

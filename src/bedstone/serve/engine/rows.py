@@ -17,7 +17,8 @@ and where in the paged states."""
 
 _UNBOUNDED = np.iinfo(np.int64).max
 _MOST_ASIDE = 64
-_MOST_PLANNED = 16
+_MOST_PLANNED = 32
+_STEPS = np.arange(_MOST_PLANNED, dtype=np.int32)[:, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +170,15 @@ class Rows:
             self.room[rows] = (places + 1) * self._unit
             self._above[rows, places] = (pages - places) * self._unit
 
-    def advance(self, made: NDArray[np.generic]) -> None:
-        """Each row has a token more, which goes in next; its sequence is not told."""
+    def advance(self, rows: Items[int], tokens: Items[int]) -> None:
+        """Some rows have a token more each, which goes in next; their sequences are not told."""
         self.settle()
-        count = len(self.sequences)
-        self._next[TOKEN, :count] = made
-        self._next[POSITION : LENGTH + 1, :count] += 1
-        self._count_on()
+        self._next[TOKEN, rows] = tokens
+        self._next[POSITION : LENGTH + 1, rows] += 1
+        if len(rows) == len(self.sequences):
+            self._count_on()
+        else:
+            self._forget()
 
     def set_aside(self, made: NDArray[np.generic]) -> None:
         """Each row has a token more, and its sequence."""
@@ -192,13 +195,6 @@ class Rows:
             self._bounds.longest += 1
         if self._spare is not None:
             self._spare -= 1
-
-    def advance_one(self, row: int, token: int) -> None:
-        """One row has a token more; its sequence is not told."""
-        self.settle()
-        self._next[TOKEN, row] = token
-        self._next[POSITION : LENGTH + 1, row] += 1
-        self._forget()
 
     def plain(self) -> Plain | None:
         """What tokens of the rows need, where none of them needs the host."""
@@ -246,10 +242,10 @@ class Rows:
         """What goes in with the steps that all rows have a place for, some at most."""
         self._catch_up()
         count = len(self.sequences)
-        at = self._next[POSITION, :count]
-        steps = int((self.room[:count] - at).min(initial=_MOST_PLANNED))
-        plan = np.repeat(self._next[None], steps, axis=0)
-        plan[:, POSITION : LENGTH + 1, :count] += np.arange(steps, dtype=np.int32)[:, None, None]
+        steps = min(_MOST_PLANNED, self.steps_left(), self._places())
+        plan = np.empty((steps, *self._next.shape), np.int32)
+        plan[:] = self._next
+        plan[:, POSITION : LENGTH + 1, :count] += _STEPS[:steps]
         at = plan[:, POSITION, :count]
         plan[:, SLOT, :count] = at
         if self._paged:
@@ -258,15 +254,20 @@ class Rows:
 
     def short(self, ahead: int) -> list[Sequence]:
         """Those without a place for their next `ahead` tokens, as far as they have as many."""
-        if self._spare is not None and ahead <= self._spare:
+        if ahead <= self._places():
             return []
         count = len(self.sequences)
         at, needed, room = self.positions[:count], self.ends[:count] - 1, self.room[:count]
-        self._spare = int((room - at).min(where=room < needed, initial=_UNBOUNDED))
-        if ahead <= self._spare:
-            return []
         short = np.flatnonzero(room < np.minimum(at + ahead, needed))
         return [self.sequences[row] for row in short]
+
+    def _places(self) -> int:
+        """For how many tokens each row has a place, as far as it makes as many."""
+        if self._spare is None:
+            count = len(self.sequences)
+            at, needed, room = self.positions[:count], self.ends[:count] - 1, self.room[:count]
+            self._spare = int((room - at).min(where=room < needed, initial=_UNBOUNDED))
+        return self._spare
 
     def steps_left(self) -> int:
         """How many steps until the first of them has made its last token."""

@@ -6,7 +6,7 @@ from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.sequence import Sequence
 
-_SOON = 8
+_SOON = 16
 """Steps in which a page is wanted soon."""
 
 
