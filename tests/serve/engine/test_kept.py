@@ -49,12 +49,14 @@ ACTS = st.lists(
 )
 
 
-@given(ACTS)
-def test_entries(acts):
-    device, changed = Device(ROWS, 3), Changed()
-    kept, expected = Entries(device, changed), np.zeros((ROWS, 3), int)
+@pytest.mark.parametrize("shape", [(ROWS, 3), (ROWS,)])
+@given(acts=ACTS)
+def test_entries(shape, acts):
+    device, changed = Device(*shape), Changed()
+    device.held[:] = -1
+    kept, expected = Entries(device, changed), np.zeros(shape, int)
     for act, row, other, value in acts:
-        given_row = np.arange(value, value + 3)
+        given_row = np.arange(value, value + 3) if len(shape) > 1 else np.int32(value % 3)
         if act == "set":
             kept.set(row, given_row)
             expected[row] = given_row

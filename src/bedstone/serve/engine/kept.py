@@ -46,19 +46,25 @@ class Changed:
 
 
 class Entries:
-    """An input whose first dimension counts the rows."""
+    """An input whose first dimension counts the rows. What it held before is not known.
+
+    Most sequences ask for the same numbers: one that a row has already is not written again.
+    """
 
     def __init__(self, target: Input, changed: Changed) -> None:
         self._target = target
         self._changed = changed
         self._values = target.values
+        self._one_each = target.values.ndim == 1
         self._unchanged = len(self._values), 0
         self._low, self._high = self._unchanged
+        self._change(0, len(self._values) - 1)
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember, to be written before the next step."""
-        self._values[row] = value
-        self._change(row, row)
+        if not self._has(row, value):
+            self._values[row] = value
+            self._change(row, row)
 
     def put(
         self,
@@ -74,11 +80,12 @@ class Entries:
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
-        self._values[target] = self._values[source]
-        self._change(target, target)
+        self.set(target, self._values[source])
 
     def lend(self, value: NDArray[np.generic] | float) -> None:
         """Write the first row; its own is written again before the next step."""
+        if self._low > 0 and self._has(0, value):
+            return
         own = self._values[0].copy()
         self._values[0] = value
         try:
@@ -96,6 +103,9 @@ class Entries:
         left = self._high > rows
         self._low, self._high = (max(self._low, rows), self._high) if left else self._unchanged
         return left
+
+    def _has(self, row: int, value: NDArray[np.generic] | float) -> bool:
+        return self._one_each and bool(self._values[row] == value)
 
     def _change(self, first: int, last: int) -> None:
         self._low, self._high = min(self._low, first), max(self._high, last + 1)
@@ -115,9 +125,9 @@ class Fronts:
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember numbers, to be written before the next step; an empty array is none."""
-        count = self._put(row, value)
-        self._used[row] = count
-        self._change(row)
+        self._used[row] = self._put(row, value)
+        if self._used[row]:
+            self._change(row)
 
     def poke(self, row: int, column: int, value: float) -> None:
         """Set one number of a row, and write it at once where the rest is written already."""
@@ -132,6 +142,8 @@ class Fronts:
 
     def lend(self, value: NDArray[np.generic] | float) -> None:
         """Write the first row; its own is written again before the next step."""
+        if not np.size(value):
+            return
         own = self._values[0, : np.size(value)].copy()
         count = self._put(0, value)
         try:
