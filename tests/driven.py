@@ -48,7 +48,7 @@ class Driven(Told):
         return events
 
     def host_seconds(self, turns: int) -> float:
-        """Processor time of a turn beside the device's work: the mean, of what is seldom as well."""
+        """Processor time of a turn beside the device's work: the mean, what is seldom included."""
         before = self.core.stats().host_seconds
         for _ in range(turns):
             self.core.turn()
