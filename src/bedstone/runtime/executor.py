@@ -24,13 +24,15 @@ from bedstone.runtime.ports import (
     Port,
     depends,
     elements_of,
-    sinks_of,
 )
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
+from bedstone.runtime.sinks import Sinks
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
 from bedstone.spec.sampling import Knobs
 from bedstone.verify.verified import Verified
+
+_MOST_SINKS = 64
 
 
 class Loaded(Frozen):
@@ -85,6 +87,7 @@ class Executor:
             for n, b in self.manifest.buffers.items()
             if b.kind in {*WRITTEN, *READ}
         }
+        self._sinks: dict[tuple[tuple[str, ...], int], Sinks] = {}
         self._lock = threading.RLock()
         self._closed = False
         self._turn = 0
@@ -264,7 +267,7 @@ class Executor:
         """
         if times < 1:
             raise CallerError(f"program `{program}`: `times` is {times}, expected 1 at least")
-        outputs, taps = sinks_of([self._named(name, READ) for name in collect], times)
+        outputs, taps = self._sinks_of(tuple(collect), times).make()
         with self._lock:
             self._require_open()
             capture = self._program(program).capture(vars)
@@ -307,6 +310,14 @@ class Executor:
         return {
             name: require_value(where, name, value, declared[name]) for name, value in given.items()
         }
+
+    def _sinks_of(self, collect: tuple[str, ...], times: int) -> Sinks:
+        found = self._sinks.get((collect, times))
+        if found is None:
+            found = Sinks([self._named(name, READ) for name in collect], times)
+            if len(self._sinks) < _MOST_SINKS:
+                self._sinks[collect, times] = found
+        return found
 
     def _program(self, name: str) -> LoadedProgram:
         loaded = self._programs.get(name)

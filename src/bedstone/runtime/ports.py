@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.errors import CallerError, CapacityError
-from bedstone.runtime.device import Memory, Tap
+from bedstone.errors import CallerError
+from bedstone.runtime.device import Memory
 from bedstone.runtime.domain import Limits, require_inside
-from bedstone.runtime.memory import BUFFER_ALIGN, rounded_up
 from bedstone.spec.expr import reads
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain
@@ -131,29 +129,6 @@ def _bounds(limits: Limits | None) -> tuple[int, int]:
     low = _LEAST if limits is None or limits.low is None else max(_LEAST, limits.low)
     high = _MOST if limits is None or limits.high is None else min(_MOST, limits.high)
     return math.ceil(low), math.floor(high)
-
-
-def sinks_of(
-    ports: Sequence[Port], times: int
-) -> tuple[tuple[NDArray[np.generic], ...], tuple[Tap, ...]]:
-    """An array [times, ...] for each port, all in one piece of memory, and the taps into it."""
-    if not ports:
-        return (), ()
-    ends = [*accumulate(rounded_up(times * port.memory.nbytes, BUFFER_ALIGN) for port in ports)]
-    try:
-        held = np.zeros(ends[-1], np.uint8)
-    except (MemoryError, ValueError, OverflowError) as error:
-        each = sum(port.memory.nbytes for port in ports)
-        raise CapacityError(f"the host has no memory for {times} times {each} bytes") from error
-    base = held.ctypes.data
-    outputs: list[NDArray[np.generic]] = []
-    taps: list[Tap] = []
-    for port, start in zip(ports, [0, *ends[:-1]], strict=True):
-        nbytes = port.memory.nbytes
-        data = held[start : start + times * nbytes]
-        outputs.append(data.view(port.dtype).reshape(times, *port.shape))
-        taps.append(Tap(port.memory.address, base + start, nbytes))
-    return tuple(outputs), tuple(taps)
 
 
 def depends(domain: Domain) -> bool:

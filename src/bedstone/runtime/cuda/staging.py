@@ -50,6 +50,7 @@ class Staging:
         self._driver = driver
         self._address = address
         self._mirror = np.zeros(nbytes, np.uint8)
+        self._mirror_address = self._mirror.ctypes.data
         self._written: list[Range] = []
         self._blocks = tuple(
             _Block(driver.alloc_host(nbytes), driver.event()) for _ in range(_BLOCKS)
@@ -79,9 +80,8 @@ class Staging:
         block = self._blocks[self._next]
         self._next = (self._next + 1) % _BLOCKS
         self._driver.wait(block.event)
-        mirror = self._mirror.ctypes.data
         for start, end in joined(self._written):
-            ctypes.memmove(block.address + start, mirror + start, end - start)
+            ctypes.memmove(block.address + start, self._mirror_address + start, end - start)
             self._driver.copy_in(self._address + start, block.address + start, end - start, stream)
         self._driver.record(block.event, stream)
         self._written.clear()
