@@ -1,5 +1,7 @@
 """Products by matrices in panels: the bits of those by matrices as they are held."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -33,10 +35,12 @@ def in_panels(w: Array, name: FormatName) -> Array:
     return np.concatenate([part.ravel() for part in laid]).reshape(w.shape)
 
 
-def given(kernel: Kernel, name: FormatName, rows: int, k: int) -> dict[str, Array | float]:
+def given(
+    kernel: Kernel, name: FormatName, rows: int, k: int, wide: int = 96
+) -> dict[str, Array | float]:
     """Something for each parameter; outputs are poison."""
     rng = np.random.default_rng([rows, k])
-    ns = {"n": 96, "n0": 80, "n1": 16, "n2": 48, "n3": 112}
+    ns = {"n": wide, "n0": wide - 16, "n1": 16, "n2": 48, "n3": 112}
     xq, xs, xz = quantize(rng.standard_normal((rows, k)).astype(np.float32))
     fixed = {"xq": xq, "xs": xs, "xz": xz, "rows": rows, "k": k, "act": 1, "cap": 1.5, **ns}
     fixed["slot"] = rng.permutation(SLOTS)[:rows].astype(np.int32)
@@ -77,6 +81,29 @@ def test_no_bit_depends_on_how_a_matrix_is_stored(
         library.call(LAID[plain], **{**again, **{n: in_panels(args[n], name) for n in matrices}})
         for n in args.keys() - set(matrices):
             np.testing.assert_array_equal(args[n], again[n], err_msg=f"{plain} {n}")
+
+
+@pytest.mark.parametrize(("rows", "threads"), [(8, 2), (17, 2), (17, 3), (259, 2)])
+@pytest.mark.parametrize("name", HEADER)
+def test_no_bit_depends_on_the_threads(
+    library: Library, name: FormatName, rows: int, threads: int
+) -> None:
+    stem = "" if rows > 64 else "panels_"
+    for family in ("linear", "parts3"):
+        entry = f"{stem}{family}_q_{name}"
+        kernel = library.kernels.kernels[entry]
+        args = given(kernel, name, rows, 96, 128)
+        again = {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in args.items()}
+        library.call(entry, **args)
+        told = ctypes.c_int32.in_dll(library.loaded[kernel.module], "bs_threads")
+        assert told.value == 0
+        told.value = threads
+        try:
+            library.call(entry, **again)
+        finally:
+            told.value = 0
+        for n in args:
+            np.testing.assert_array_equal(args[n], again[n], err_msg=f"{entry} {n}")
 
 
 @pytest.mark.parametrize("name", HEADER)

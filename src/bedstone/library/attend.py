@@ -149,7 +149,7 @@ _SCALARS = frozenset(
 )
 _JOINED = "rows heads groups dv page pages_width window"
 _PIECES_GRID = (Extent("rows", 16, _BLOCKS), Extent(), Extent())
-_JOIN_GRID = (Extent("rows"), Extent("groups"), Extent())
+_JOIN_GRID = (Extent("groups"), Extent("rows"), Extent())
 _LEFT = MappingProxyType(
     {
         PARTS: (

@@ -124,6 +124,7 @@ class CpuDevice:
         stated = _symbol(library, abi_symbol(kernel.entry), artifact)
         text = ctypes.string_at(stated).decode(errors="replace")
         require_abi(artifact.module, kernel.entry, kernel.params, text)
+        _tell_threads(library, self.threads)
         return _symbol(library, kernel.entry, artifact)
 
     def builtin(self, kernel: Kernel) -> int:
@@ -183,6 +184,14 @@ def _open_sealed(artifact: Artifact) -> ctypes.CDLL:
     except OSError:
         os.close(descriptor)
         raise
+
+
+def _tell_threads(library: ctypes.CDLL, threads: int) -> None:
+    """Say how many threads run its blocks to a module that asks."""
+    try:
+        ctypes.c_int32.in_dll(library, "bs_threads").value = threads
+    except ValueError:
+        return  # it does not ask
 
 
 def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:

@@ -117,7 +117,8 @@ struct bs_pool {
   pid_t pid;
 };
 
-enum { CHUNK_BITS = 16, CHUNKS = 16, SPINS_BEFORE_HELPING = 64 };
+/* Some microseconds before helping: what is taken from a thread that is nearly through comes from its caches. */
+enum { CHUNK_BITS = 16, CHUNKS = 16, SPINS_BEFORE_HELPING = 256 };
 enum { BS_OK = 0, BS_FORKED = 1, BS_NO_MEMORY = 2 };
 
 static void relax(void) {

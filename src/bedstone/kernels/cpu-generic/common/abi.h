@@ -35,6 +35,12 @@ typedef struct {
                          void *shared);                                                  \
     void entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
 
+/* How many threads run the blocks of a module, where whoever loads it says so; else 0. It may decide how blocks share
+   work, but no bit of a result. A source that asks defines it so: */
+#define BS_THREADS                     \
+    BS_EXPORT extern int32_t bs_threads; \
+    int32_t bs_threads;
+
 /* Most entries need only some of what they are called with. */
 #define BS_UNUSED(name) ((void)(name))
 

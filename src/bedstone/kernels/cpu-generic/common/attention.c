@@ -158,7 +158,7 @@ static BS_INLINE void join_entry(const bs_arg *args, const bs_dim3 *block, void 
     int page = bs_i32(&args), width = bs_i32(&args);
     a.window = bs_i32(&args);
     if (f.gated) a.from_gate = bs_window_in(&args);
-    join_pieces(&a, (int)block->x, (int)block->y, bs_ceil_div(page * width, PIECE), shared);
+    join_pieces(&a, (int)block->y, (int)block->x, bs_ceil_div(page * width, PIECE), shared);
 }
 
 /* --- entries ----------------------------------------------------------------------------------- */

@@ -4,10 +4,15 @@
 #include <quantize.h>
 #include <table.h>
 
+BS_THREADS
+
 #define BS_PARTS 4 /* matrices of one launch, at most */
 #define BS_UNIT 16 /* outputs dealt together: whole panels and tiles of every set */
-#define BS_MANY_ROWS 256 /* for which the weights, read twice, come from a cache */
-#define BS_PUT_AHEAD 12 /* rows between sending for a place and putting sums there */
+#define BS_MANY_ROWS 256 /* by which weights are read twice: what rows bring is made once a block */
+#define BS_APART_ROWS 8
+#define BS_APART_BYTES (2 << 20) /* of weights that two threads may read each */
+#define BS_PUT_AHEAD 16 /* rows between sending for a place and putting sums there */
+#define BS_LINE 64
 #define BS_TILE BS_QBLOCK /* outputs of a gated unit's block: one block of its quantized form */
 
 /* One matrix [n, k] and where its products go: rows of `y`, or of a table's rows `slot`.
@@ -83,9 +88,17 @@ static int within(int64_t at, int end) { return at < 0 ? 0 : at < end ? (int)at 
 /* Sends for where a row of sums will be put: rows lie far apart, and each would be waited for alone. */
 static void send_for(share s, size_t row)
 {
-    if (s.of->slot) return;
-    for (int i = 0; i < s.count; i += 16)
-        __builtin_prefetch((float *)s.of->y + row * (size_t)s.of->n + (size_t)(s.from + i), 1, 3);
+    const int32_t *slot = s.of->slot;
+    if (slot && slot[row] < 0) return;
+    size_t place = (slot ? (size_t)slot[row] : row) * (size_t)s.of->n + (size_t)s.from;
+    int bytes = slot ? (int)sizeof(bs_cell) : (int)sizeof(float);
+    for (int at = 0; at < s.count * bytes; at += BS_LINE)
+        __builtin_prefetch((uint8_t *)s.of->y + place * (size_t)bytes + at, 1, 3);
+}
+
+static void send_for_all(const share *taken, int count, size_t row)
+{
+    for (int i = 0; i < count; i++) send_for(taken[i], row);
 }
 
 /* What a block computes of each part. The parts' outputs are dealt in units, one part behind the other,
@@ -114,11 +127,11 @@ static void linear_rows(const bs_activations *a, const part *parts, int count, i
         fill_list(&list);
         for (int from = first; from < rows; from += bs_chunk(a)) {
             int chunk = bs_min(bs_chunk(a), rows - from);
+            for (int r = 0; r < bs_min(chunk, BS_PUT_AHEAD); r++) send_for_all(taken, count, (size_t)(from + r));
             bs_product(a, &list, (size_t)from, chunk, scratch);
             for (int r = 0; r < chunk; r++) {
                 const float *sums = scratch->sums[r];
-                for (int i = 0; i < count; i++)
-                    send_for(taken[i], (size_t)bs_min(from + r + BS_PUT_AHEAD, rows - 1));
+                if (r + BS_PUT_AHEAD < chunk) send_for_all(taken, count, (size_t)(from + r + BS_PUT_AHEAD));
                 for (int i = 0; i < count; sums += taken[i++].count)
                     put(taken[i], sums, (size_t)(from + r));
             }
@@ -126,17 +139,37 @@ static void linear_rows(const bs_activations *a, const part *parts, int count, i
     }
 }
 
-/* What rows bring is made once a block: of many rows two neighbours take half each, and twice the outputs. */
+/* Rows [first, end), and which block it is of those that take them. */
+typedef struct {
+    int first, end;
+    unsigned block, blocks;
+} turn;
+
+/* Whether two threads take half of the rows each, though both read all weights then: a row's values stay in one
+   core's caches from product to product. Where the cores lie apart, lines that go over take longer than products. */
+static int keep_apart(const part *parts, int count, int rows, int k)
+{
+    size_t outputs = 0;
+    for (int i = 0; i < count; i++) outputs += (size_t)parts[i].n;
+    if (bs_threads != 2) return 0;
+    return rows >= BS_MANY_ROWS || (BS_PANELS && rows >= BS_APART_ROWS && outputs * bs_row_bytes(k) <= BS_APART_BYTES);
+}
+
+/* Where rows are halved, blocks take twice the outputs: of neighbours each has half of the rows, or of the first and
+   the last blocks, which are different threads'. */
+static turn turn_of(int rows, int apart, unsigned block, unsigned blocks)
+{
+    int many = rows >= BS_MANY_ROWS, unit = many ? BS_UNIT : 1, half = bs_ceil_div(rows, 2 * unit) * unit;
+    if (blocks % 2 || !(many || apart)) return (turn){0, rows, block, blocks};
+    unsigned pairs = blocks / 2, second = apart ? block / pairs : block % 2;
+    return (turn){second ? half : 0, second ? rows : half, apart ? block % pairs : block / 2, pairs};
+}
+
 static void linear_block(const bs_activations *a, const part *parts, int count, int rows,
                          unsigned block, unsigned blocks, bs_scratch *scratch)
 {
-    if (rows < BS_MANY_ROWS || blocks % 2) {
-        linear_rows(a, parts, count, 0, rows, block, blocks, scratch);
-        return;
-    }
-    int half = bs_ceil_div(rows, 2 * BS_UNIT) * BS_UNIT;
-    if (block % 2) linear_rows(a, parts, count, half, rows, block / 2, blocks / 2, scratch);
-    else linear_rows(a, parts, count, 0, half, block / 2, blocks / 2, scratch);
+    turn t = turn_of(rows, keep_apart(parts, count, rows, a->k), block, blocks);
+    linear_rows(a, parts, count, t.first, t.end, t.block, t.blocks, scratch);
 }
 
 static BS_INLINE void linear_entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid,
@@ -170,12 +203,14 @@ static void glu_block(const bs_activations *a, const part *gate_up, int rows, in
     fill_list(&list);
     for (int start = 0; start < rows; start += bs_chunk(a)) {
         int chunk = bs_min(bs_chunk(a), rows - start);
+        for (int r = 0; r < bs_min(chunk, BS_PUT_AHEAD); r++)
+            bs_send_for_forms(out, (size_t)(start + r) * (size_t)n + (size_t)from, count);
         bs_product(a, &list, (size_t)start, chunk, scratch);
         for (int r = 0; r < chunk; r++) bs_gate(scratch->sums[r], count, act, scratch->sums[r]);
         for (int r = 0; r < chunk; r++) {
             size_t place = (size_t)(start + r) * (size_t)n + (size_t)from;
-            size_t later = (size_t)bs_min(start + r + BS_PUT_AHEAD, rows - 1);
-            bs_send_for_forms(out, later * (size_t)n + (size_t)from, count);
+            if (r + BS_PUT_AHEAD < chunk)
+                bs_send_for_forms(out, place + BS_PUT_AHEAD * (size_t)n, count);
             bs_put_forms(out, place, scratch->sums[r], count);
         }
     }
