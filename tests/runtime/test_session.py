@@ -247,6 +247,31 @@ def test_an_input_is_written_part_by_part(session):
     assert session.region("token").view(np.int32).tolist() == [0, 1, 90, 91, 4, 5, 6, 7]
 
 
+def test_single_elements_of_an_input_are_written(session):
+    session.write("token", ints(*range(8)))
+    token = session.input("token")
+    token.values[:] = range(80, 88)
+    token.write_places(np.array([6, 1, 3]))
+    assert session.region("token").view(np.int32).tolist() == [0, 81, 2, 83, 4, 5, 86, 7]
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (8, 1, "input `token` has 8 elements, not all of the places 0 to 8"),
+        (-1, 1, "not all of the places -1 to 0"),
+        (7, 97, "input `token` element 1 is 97: expected 0 to 96"),
+    ],
+)
+def test_elements_that_may_not_be_are_refused(session, place, value, message):
+    before = session.region("token")
+    token = session.input("token")
+    token.values[7] = value
+    with pytest.raises(CallerError, match=message):
+        token.write_places(np.array([0, place]))
+    assert np.array_equal(session.region("token"), before)
+
+
 def test_an_input_with_rows_takes_whole_ones(session):
     pages = session.input("pages")
     pages.values[:] = 3
@@ -305,7 +330,7 @@ def test_what_is_outside_of_one_of_several_inputs_is_refused(session, value):
 )
 def test_limits_hold_for_several_inputs_as_for_one(limits, fine, wrong):
     port = Port("input", Memory(0, 16, None), np.dtype(np.int32), (4,), None, limits)
-    parts = Inputs([(Input("i", port, limits, lambda *_: None), 0)], 1)
+    parts = Inputs([(Input("i", port, limits, lambda *_: None, lambda *_: None), 0)], 1)
     if fine is not None:
         parts.require_inside(np.array([[fine]], np.int32))
     if wrong is not None:

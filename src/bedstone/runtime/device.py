@@ -166,6 +166,9 @@ class Device(Protocol):
     def write(self, address: int, data: NDArray[np.uint8], /) -> None:
         """Copy host bytes [n] to `address`, before any replay asked for later."""
 
+    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic], /) -> None:
+        """As `write`, elements [n] to those places of an array of their type at `address`."""
+
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None], /) -> "Arriving":
         """Begin copies, and tell whoever waits how many bytes have arrived from time to time.
 

@@ -30,15 +30,15 @@ class Edits:
         if self._sampling.repetition != 1:
             self.scales[self._entry(token)] = self._sampling.repetition
 
-    def make(self, token: int) -> int:
-        """The output has a token; which entry is another now."""
+    def make(self, token: int) -> tuple[int, int, float, float]:
+        """The output has a token; which entry is another now: its token, scale and sum."""
         sampling = self._sampling
         made = self._made[token] = self._made.get(token, 0) + 1
         entry = self._entry(token)
-        self.scales[entry] = sampling.repetition
+        scale = self.scales[entry] = sampling.repetition
         bias = sampling.bias.get(token, 0.0)
-        self.adds[entry] = bias - sampling.presence - sampling.frequency * made
-        return entry
+        add = self.adds[entry] = bias - sampling.presence - sampling.frequency * made
+        return entry, token, scale, add
 
     def _entry(self, token: int) -> int:
         entry = self._index.get(token)

@@ -162,7 +162,12 @@ class Executor:
                 self._require_open()
                 self._device.write(port.memory.address + offset, data)
 
-        return Input(buffer, port, limits, copy)
+        def scatter(places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
+            with self._lock:
+                self._require_open()
+                self._device.scatter(port.memory.address, places, data)
+
+        return Input(buffer, port, limits, copy, scatter)
 
     def read(self, buffer: str) -> NDArray[np.generic]:
         """A copy of an output or inout buffer, every var in its shape at the maximum."""

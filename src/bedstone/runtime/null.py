@@ -69,6 +69,10 @@ class NullDevice:
         """Check that the target was allocated."""
         self._require(address, data.size)
 
+    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
+        """Check that the target was allocated."""
+        self._require(address, (int(places.max(initial=-1)) + 1) * data.itemsize)
+
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Finished:
         """Check that the targets were allocated."""
         for upload in uploads:

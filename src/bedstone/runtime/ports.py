@@ -37,7 +37,7 @@ class Input:
     this was made; what goes into it is checked each time.
     """
 
-    __slots__ = ("_bytes", "_copy", "_flat", "_name", "_row", "limits", "values")
+    __slots__ = ("_bytes", "_copy", "_flat", "_name", "_row", "_scatter", "limits", "values")
 
     def __init__(
         self,
@@ -45,11 +45,12 @@ class Input:
         port: Port,
         limits: Limits | None,
         copy: Callable[[int, NDArray[np.uint8]], None],
+        scatter: Callable[[NDArray[np.intp], NDArray[np.generic]], None],
     ) -> None:
         self.values = np.zeros(port.shape, port.dtype)
         self._name = name
         self.limits = limits
-        self._copy = copy
+        self._copy, self._scatter = copy, scatter
         self._row = math.prod(port.shape[1:])
         self._flat = self.values.reshape(-1)
         self._bytes = self._flat.view(np.uint8)
@@ -75,6 +76,20 @@ class Input:
         self.require_inside(self._flat[start:stop])
         size = self._flat.itemsize
         self._copy(start * size, self._bytes[start * size : stop * size])
+
+    def write_places(self, places: NDArray[np.intp]) -> None:
+        """Copy the elements at those places in the order of memory.
+
+        Raises `CallerError`: there is no such place, or a value is outside the domain.
+        """
+        if not 0 <= places.min(initial=0) <= places.max(initial=0) < self._flat.size:
+            raise CallerError(
+                f"input `{self._name}` has {self._flat.size} elements, not all of the places "
+                f"{places.min()} to {places.max()}"
+            )
+        some = self._flat[places]
+        self.require_inside(some)
+        self._scatter(places, some)
 
     def require_inside(self, values: NDArray[np.generic]) -> None:
         """Accept numbers [n] that may go in: another is a `CallerError`."""

@@ -254,3 +254,11 @@ def test_a_state_is_saved_and_restored_and_nobody_waits(session, driver):
     assert pages[3].tolist() == [7, *[0] * (PAGE - 1)]
     assert not pages[0].any()
     session.release(room)
+
+
+def test_elements_go_to_their_places_in_any_memory(session):
+    device = session.loaded.device
+    for memory in (device.allocate(64), device.allocate_inputs(64)):
+        device.scatter(memory.address, np.array([9, 2]), np.array([5, 6], np.int32))
+        found = device.read(memory.address, 64).view(np.int32)
+        assert {int(at): int(found[at]) for at in np.flatnonzero(found)} == {2: 6, 9: 5}

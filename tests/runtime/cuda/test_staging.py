@@ -34,9 +34,9 @@ def test_joined_ranges_cover_what_was_written_and_no_wide_gap(written, gap):
 def staged():
     driver = Driver()
     stream = driver.stream()
-    address = driver.alloc(20_000)
-    driver.zero(address, 20_000, stream)
-    return driver, stream, address, Staging(driver, address, 20_000)
+    address = driver.alloc(40_000)
+    driver.zero(address, 40_000, stream)
+    return driver, stream, address, Staging(driver, address, 40_000)
 
 
 def device_bytes(driver, address, nbytes, stream):
@@ -50,19 +50,25 @@ def device_bytes(driver, address, nbytes, stream):
 def test_the_device_has_what_was_written_last(data):
     driver = Driver()
     stream = driver.stream()
-    address = driver.alloc(20_000)
-    driver.zero(address, 20_000, stream)
-    staging = Staging(driver, address, 20_000)
-    model = np.zeros(20_000, np.uint8)
+    address = driver.alloc(40_000)
+    driver.zero(address, 40_000, stream)
+    staging = Staging(driver, address, 40_000)
+    model = np.zeros(40_000, np.uint8)
     for value in range(1, data.draw(st.integers(1, 12))):
-        start = data.draw(st.integers(0, 19_900))
+        start = data.draw(st.integers(0, 39_900))
         size = data.draw(st.integers(0, 100))
-        staging.write(address + start, np.full(size, value, np.uint8))
-        model[start : start + size] = value
+        if data.draw(st.booleans()):
+            staging.write(address + start, np.full(size, value, np.uint8))
+            model[start : start + size] = value
+        else:
+            at = np.array(data.draw(st.lists(st.integers(0, size), unique=True)), np.intp)
+            first = start // 4 * 4 - 400 if start >= 400 else 0
+            staging.scatter(address + first, at, np.full(len(at), value, np.int32))
+            model[first : first + 404].view(np.int32)[at] = value
         if data.draw(st.booleans()):
             staging.flush(stream)
     staging.flush(stream)
-    assert np.array_equal(device_bytes(driver, address, 20_000, stream), model)
+    assert np.array_equal(device_bytes(driver, address, 40_000, stream), model)
 
 
 def test_nothing_written_is_no_copy(staged):
@@ -79,7 +85,7 @@ def test_neighbours_are_one_copy_and_distant_ones_two(staged):
         staging.write(address + start, np.ones(4, np.uint8))
     staging.flush(stream)
     assert driver.calls["copy_in"] == 1
-    for start in (0, 15_000):
+    for start in (0, 30_000):
         staging.write(address + start, np.ones(4, np.uint8))
     staging.flush(stream)
     assert driver.calls["copy_in"] == 3
@@ -102,8 +108,8 @@ def test_a_block_is_written_again_only_after_its_copy(staged):
 def test_only_the_inputs_are_held(staged):
     _, _, address, staging = staged
     assert staging.holds(address)
-    assert staging.holds(address + 19_999)
-    assert not staging.holds(address + 20_000)
+    assert staging.holds(address + 39_999)
+    assert not staging.holds(address + 40_000)
     assert not staging.holds(address - 1)
 
 

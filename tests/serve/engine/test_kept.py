@@ -37,6 +37,10 @@ class Device:
         assert 0 <= first <= first + count <= self.values.size
         self.held.reshape(-1)[first : first + count] = self.values.reshape(-1)[first:][:count]
 
+    def write_places(self, places: np.ndarray) -> None:
+        assert len(places)
+        self.held.reshape(-1)[places] = self.values.reshape(-1)[places]
+
 
 ACTS = st.lists(
     st.tuples(
@@ -96,7 +100,7 @@ def test_fronts(acts):
             assert device.held[0, : len(front)].tolist() == front
         elif act == "poke" and len(expected[row]) < 9:
             at = value % (len(expected[row]) + 1)
-            kept.poke(row, at, value)
+            kept.poke(np.array([row]), np.array([at]), np.array([value]))
             expected[row][at : at + 1] = [value]
         elif act == "flush":
             require_held(other)

@@ -10,15 +10,19 @@ def test_tokens_of_a_step_lie_between_what_is_told_alone():
     assert not told
     told.add(Token("a", 1, -0.5))
     told.add_each(("a", "b"), [2, 3])
+    told.add_each(("a", "b"), [4, 5], (None, -1.5), ((), ((5, -1.5),)))
+    told.add_each((), [])
     told.add(Finished("b", "stop", 1, 0, 1))
     expected = [
         Token("a", 1, -0.5),
         Token("a", 2),
         Token("b", 3),
+        Token("a", 4),
+        Token("b", 5, -1.5, ((5, -1.5),)),
         Finished("b", "stop", 1, 0, 1),
     ]
     assert list(told) == list(told) == expected
-    assert len(told) == 4
+    assert len(told) == 6
     assert (told[1], told[-1], told[1:3]) == (expected[1], expected[-1], expected[1:3])
 
 

@@ -95,6 +95,11 @@ class CpuDevice:
         """Copy host bytes [n] to `address`."""
         ctypes.memmove(address, data.ctypes.data, data.size)
 
+    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
+        """Copy elements [n] to places of an array at `address`."""
+        count = int(places.max(initial=-1)) + 1
+        view_of(address, count * data.itemsize).view(data.dtype)[places] = data
+
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Copies:
         """Copy rows from files, and from where the host has them."""
         return Copies(uploads, self.threads, done)

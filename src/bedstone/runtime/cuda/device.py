@@ -109,6 +109,15 @@ class CudaDevice:
         self._driver.copy_in(address, data.ctypes.data, data.size, self._stream)
         self._driver.sync(self._stream)
 
+    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
+        """As `write`; to anything but an input element by element."""
+        staging = self._staged(address)
+        if staging is not None:
+            staging.scatter(address, places, data)
+            return
+        for place, element in zip(places.tolist(), data, strict=True):
+            self.write(address + place * data.itemsize, element.reshape(1).view(np.uint8))
+
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Finished:
         """Read files with many threads, and copy as they read; all is there on return."""
         self._synchronized()

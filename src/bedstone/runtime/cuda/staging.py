@@ -18,7 +18,7 @@ Range = tuple[int, int]
 """From the first byte to the one after the last."""
 
 _BLOCKS = 2
-_JOINED_GAP = 4096
+_JOINED_GAP = 16384
 
 
 def joined(ranges: Iterable[Range], gap: int = _JOINED_GAP) -> list[Range]:
@@ -68,6 +68,13 @@ class Staging:
         self._mirror[start:end] = data
         if data.size:
             self._written.append((start, end))
+
+    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
+        """Remember elements [n] that go to those places of an array of their type."""
+        starts, size = places * data.itemsize + (address - self._address), data.itemsize
+        end = int(starts.max(initial=0)) + size
+        self._mirror[address - self._address : end].view(data.dtype)[places] = data
+        self._written += zip(starts.tolist(), (starts + size).tolist(), strict=True)
 
     def clear(self, address: int, nbytes: int) -> None:
         """Remember zeros that go to `address`."""

@@ -27,7 +27,8 @@ from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.running import Running
 from bedstone.serve.engine.schedule import Prompt, plan_chunks
 from bedstone.serve.engine.sequence import Sequence
-from bedstone.serve.requests import Event, Limits, Reason, Request, Stats, Token
+from bedstone.serve.engine.settings import Likely
+from bedstone.serve.requests import Event, Limits, Reason, Request, Stats
 from bedstone.verify.protocol import Chain, protocol
 
 _MOST_STRIKES = 3
@@ -271,7 +272,8 @@ class Core:
         self._keep(sequence)
         if sequence.fed == len(sequence.tokens) and flight.program.emits is not None:
             token = int(found[flight.program.emits.buffer].flat[0])
-            self._made(sequence, token, found, 0)
+            (how,) = self._calls.settings.told(found, flight.sequences)
+            self._take([(sequence, token, how)])
         if not sequence.over:
             self._seat_ready(sequence)
 
@@ -320,30 +322,26 @@ class Core:
 
     def _some_go_on(self, sequences: Items[Sequence], made: Items[int], found: Found) -> None:
         """Take a token for each sequence that is not over, wherever its row is by now."""
-        going = [(row, each) for row, each in enumerate(sequences) if not each.over]
-        self._rows.advance([each.row for _, each in going], [made[row] for row, _ in going])
-        for row, sequence in going:
-            if sequence.slow or made[row] in sequence.stops:
-                self._made(sequence, made[row], found, row)
-        plain = [(made[row], each) for row, each in going if not (each.over or each.slow)]
-        self._ledger.tell_each([each.id for _, each in plain], [token for token, _ in plain])
-        for token, sequence in plain:
-            sequence.tokens.append(token)
-            if len(sequence.tokens) == sequence.end:
-                self._end(sequence, "length")
+        said = self._calls.settings.told(found, sequences)
+        going = [each for each in zip(sequences, made, said, strict=True) if not each[0].over]
+        self._rows.advance([each.row for each, _, _ in going], [token for _, token, _ in going])
+        self._take(going)
 
-    def _made(self, sequence: Sequence, token: int, found: Found, row: int) -> None:
-        """A sequence has its next token."""
-        if token in sequence.stops:
-            self._end(sequence, "stop")
-            return
-        sequence.tokens.append(token)
-        logprob, top = self._calls.settings.told(found, row, sequence)
-        self._ledger.tell(Token(sequence.id, token, logprob, top))
-        self._calls.settings.after(sequence, token)
-        self._restrict(sequence, token)
-        if not sequence.over and len(sequence.tokens) == sequence.end:
-            self._end(sequence, "length")
+    def _take(self, made: Items[tuple[Sequence, int, Likely]]) -> None:
+        """Sequences have their next tokens."""
+        going = [each for each in made if each[1] not in each[0].stops]
+        for sequence, token, _ in going:
+            sequence.tokens.append(token)
+        likely = zip(*(how for _, _, how in going), strict=True)
+        self._ledger.tell_each([each.id for each, _, _ in going], [t for _, t, _ in going], *likely)
+        self._calls.settings.after([(each, token) for each, token, _ in going if each.slow])
+        for sequence, token, _ in made:
+            if token in sequence.stops:
+                self._end(sequence, "stop")
+            elif sequence.slow:
+                self._restrict(sequence, token)
+            if not sequence.over and len(sequence.tokens) == sequence.end:
+                self._end(sequence, "length")
 
     def _restrict(self, sequence: Sequence, token: int | None) -> None:
         """What may follow the token of a sequence with a constraint, or its prompt."""

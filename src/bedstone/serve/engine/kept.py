@@ -66,6 +66,16 @@ class Entries:
             self._values[row] = value
             self._change(row, row)
 
+    def of(self, rows: NDArray[np.intp]) -> NDArray[Any]:
+        """What some rows hold."""
+        found: NDArray[Any] = self._values[rows]
+        return found
+
+    def set_each(self, rows: NDArray[np.intp], values: NDArray[np.generic]) -> None:
+        """Remember a value [n] for each of some rows [n]."""
+        self._values[rows] = values
+        self._change(int(rows.min()), int(rows.max()))
+
     def put(
         self,
         rows: NDArray[np.intp],
@@ -119,22 +129,25 @@ class Fronts:
         self._target = target
         self._values = target.values
         self._width = target.values[0].size
-        self._used = [0] * len(target.values)
+        self._used = np.zeros(len(target.values), np.intp)
         self._rows: set[int] = set()
+        self._places: list[NDArray[np.intp]] = []
         self._changed = changed
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember numbers, to be written before the next step; an empty array is none."""
-        self._used[row] = self._put(row, value)
-        if self._used[row]:
+        count = self._used[row] = self._put(row, value)
+        if count:
             self._change(row)
 
-    def poke(self, row: int, column: int, value: float) -> None:
-        """Set one number of a row, and write it at once where the rest is written already."""
-        self._values[row, column] = value
-        self._used[row] = max(self._used[row], column + 1)
-        if row not in self._rows:
-            self._target.write_elements(row * self._width + column, 1)
+    def poke(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], values: NDArray[np.generic]
+    ) -> None:
+        """Remember a number [n] of each of some rows [n], in columns [n]."""
+        self._values[rows, columns] = values
+        self._used[rows] = np.maximum(self._used[rows], columns + 1)
+        self._places.append(rows * self._width + columns)
+        self._changed.add(self)
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
@@ -153,14 +166,17 @@ class Fronts:
             self._change(0)
 
     def flush(self, rows: int) -> bool:
-        """Write the rows that changed, each as far as it is used."""
+        """Write the rows that changed, each as far as it is used, and single numbers."""
         left = set()
         for row in self._rows:
             if row >= rows:
                 left.add(row)
             elif self._used[row]:
-                self._target.write_elements(row * self._width, self._used[row])
+                self._target.write_elements(row * self._width, int(self._used[row]))
         self._rows = left
+        if self._places:
+            self._target.write_places(np.concatenate(self._places))
+            self._places.clear()
         return bool(left)
 
     def _change(self, row: int) -> None:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import overload
+from typing import Any, overload
 
 from bedstone.serve.engine.sequence import Sequence as Running
 from bedstone.serve.requests import Event, Finished, Reason, Token
 
+_More = tuple[Sequence[Any], ...]
 _REASONS: tuple[Reason, ...] = ("stop", "length", "cancelled", "deadline", "error")
 
 
@@ -19,7 +20,7 @@ class Told(Sequence[Event]):
     __slots__ = ("_count", "_parts")
 
     def __init__(self) -> None:
-        self._parts: list[tuple[Event] | tuple[Sequence[str], Sequence[int]]] = []
+        self._parts: list[tuple[Event] | tuple[Sequence[str], Sequence[int], *_More]] = []
         self._count = 0
 
     def add(self, event: Event) -> None:
@@ -27,9 +28,9 @@ class Told(Sequence[Event]):
         self._parts.append((event,))
         self._count += 1
 
-    def add_each(self, names: Sequence[str], tokens: Sequence[int]) -> None:
-        """A token of each of some requests, by their names."""
-        self._parts.append((names, tokens))
+    def add_each(self, names: Sequence[str], tokens: Sequence[int], *likely: Sequence[Any]) -> None:
+        """A token of each of some requests, by their names, perhaps with what is said of each."""
+        self._parts.append((names, tokens, *likely))
         self._count += len(tokens)
 
     def __len__(self) -> int:
@@ -71,14 +72,11 @@ class Ledger:
         """A request is open."""
         self.open[sequence.id] = sequence
 
-    def tell(self, token: Token) -> None:
-        """A token of an open request."""
-        self._told.add(token)
-        self.made_tokens += 1
-
-    def tell_each(self, names: Sequence[str], tokens: Sequence[int]) -> None:
-        """A token of each of some open requests."""
-        self._told.add_each(names, tokens)
+    def tell_each(
+        self, names: Sequence[str], tokens: Sequence[int], *likely: Sequence[Any]
+    ) -> None:
+        """A token of each of some open requests, perhaps with how likely that and others were."""
+        self._told.add_each(names, tokens, *likely)
         self.made_tokens += len(tokens)
 
     def end(self, sequence: Running, reason: Reason, message: str = "") -> None:

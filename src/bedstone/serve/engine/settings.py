@@ -1,12 +1,12 @@
 """How each row's token is drawn, as the inputs of a sampler hold it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Sequence as Items
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.runtime.edits import Edits
 from bedstone.runtime.ports import Input
 from bedstone.serve.engine.kept import Changed, Entries, Fronts, Kept
 from bedstone.serve.engine.sequence import Sequence
@@ -22,7 +22,11 @@ _FILLS: Mapping[Fill, Callable[[Sampling], float]] = {
     "seed": lambda sampling: signed(sampling.seed),
 }
 
+Likely = tuple[float | None, tuple[tuple[int, float], ...]]
+"""How likely a token was, None where nobody asks, and the likeliest ones."""
+
 _NONE = np.zeros(0, np.int32)
+_UNTOLD: Likely = None, ()
 
 Value = NDArray[Any] | float
 
@@ -56,16 +60,19 @@ class Settings:
         for entries, value in self._values(sequence, drawn=drawn):
             entries.lend(value)
 
-    def after(self, sequence: Sequence, token: int) -> None:
-        """A sequence that needs the host has made a token: what changes of its row, if it has one.
+    def after(self, made: Items[tuple[Sequence, int]]) -> None:
+        """Sequences have made a token each: what changes of the rows of those that have one.
 
-        Of its constraint nothing yet: the mask is asked for when it is needed.
+        Of their constraints nothing yet: masks are asked for when they are needed.
         """
-        if sequence.edits is None or self.knobs is None:
-            return
-        entry = sequence.edits.make(token)
-        if sequence.row >= 0:
-            self.knobs.edit(sequence.row, sequence.edits, entry)
+        changed = [
+            (sequence.row, *sequence.edits.make(token))
+            for sequence, token in made
+            if sequence.edits is not None
+        ]
+        changed = [each for each in changed if each[0] >= 0]
+        if changed and self.knobs is not None:
+            self.knobs.edit(changed)
 
     def restrict(self, sequence: Sequence) -> None:
         """Write down what may come next of a sequence with a constraint, if it has a row."""
@@ -78,15 +85,20 @@ class Settings:
         return self.knobs.outputs if self.knobs is not None and asked else ()
 
     def told(
-        self, found: Mapping[str, NDArray[Any]], row: int, sequence: Sequence
-    ) -> tuple[float | None, tuple[tuple[int, float], ...]]:
-        """How likely a row's token was, and the likeliest, where the sequence asks."""
-        most = sequence.request.sampling.logprobs
-        if most is None or self.knobs is None:
-            return None, ()
-        drawn, token, logprob = (found[name][0] for name in self.knobs.outputs)
-        top = zip(token[row, :most].tolist(), logprob[row, :most].tolist(), strict=True)
-        return float(drawn[row]), tuple(top)
+        self, found: Mapping[str, NDArray[Any]], sequences: Items[Sequence]
+    ) -> Iterable[Likely]:
+        """How likely each row's token was, and the likeliest, where its sequence asks."""
+        outputs = () if self.knobs is None else self.knobs.outputs
+        if not outputs or outputs[0] not in found:
+            return [_UNTOLD] * len(sequences)
+        asked = [sequence.request.sampling.logprobs for sequence in sequences]
+        most = max((each for each in asked if each is not None), default=0)
+        drawn, tokens, logprobs = (found[name][0, : len(asked)] for name in outputs)
+        rows = zip(tokens[:, :most].tolist(), logprobs[:, :most].tolist(), strict=True)
+        return [
+            _UNTOLD if count is None else (own, tuple(zip(*row, strict=True))[:count])
+            for count, own, row in zip(asked, drawn.tolist(), rows, strict=True)
+        ]
 
     def _values(self, sequence: Sequence, *, drawn: bool) -> Iterator[tuple[Kept, Value]]:
         sampling = sequence.request.sampling if drawn else LIKELIEST
@@ -131,13 +143,12 @@ class _KnobInputs:
         asked = sequence.request.sampling.logprobs if drawn else None
         yield self._report, -1 if asked is None else asked
 
-    def edit(self, row: int, edits: Edits, entry: int) -> None:
-        """One entry of a row's edits is another."""
-        self._edits.set(row, edits.count)
-        for fronts, values in zip(
-            self._edited, (edits.tokens, edits.scales, edits.adds), strict=True
-        ):
-            fronts.poke(row, entry, values[entry])
+    def edit(self, changed: Items[tuple[int, int, int, float, float]]) -> None:
+        """Of each of some rows one edit is another: row, which, token, how it scales and adds."""
+        rows, entries, *values = (np.array(each) for each in zip(*changed, strict=True))
+        self._edits.set_each(rows, np.maximum(self._edits.of(rows), entries + 1))
+        for fronts, each in zip(self._edited, values, strict=True):
+            fronts.poke(rows, entries, each)
 
 
 def _bits(allowed: NDArray[np.uint32]) -> NDArray[np.int32]:
