@@ -62,6 +62,40 @@ def test_work_without_end_is_ended():
     )
 
 
+def test_what_work_starts_ends_with_it_and_nobody_waits_for_that():
+    def work(_):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+        return child
+
+    began = time.monotonic()
+    child = run_apart(work, 30)
+    assert time.monotonic() - began < 20
+    while running(child):
+        assert time.monotonic() - began < 30
+        time.sleep(0.01)
+
+
+def running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            # nobody may care that it has ended
+            return not stat.read().rpartition(") ")[2].startswith("Z")
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_kernel_prints_is_no_part_of_the_answer(capfd):
+    def work(_):
+        os.write(1, b"PASS: all is well\n")
+        return 3
+
+    assert run_apart(work, 30) == 3
+    assert capfd.readouterr() == ("", "PASS: all is well\n")
+
+
 ENDLESS = """
 import os, time
 from bedstone.prove.apart import run_apart
@@ -75,10 +109,10 @@ run_apart(work, 60.0)
 
 
 def test_a_child_ends_with_its_parent_however_that_ends():
-    with subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout.readline()
+    with subprocess.Popen([sys.executable, "-c", ENDLESS], stderr=subprocess.PIPE) as parent:
+        assert parent.stderr.readline()
         began = time.monotonic()
         parent.kill()
         # the child has this end of the pipe too
-        assert parent.stdout.read() == b""
+        assert parent.stderr.read() == b""
         assert time.monotonic() - began < 30

@@ -1,7 +1,8 @@
 """Work done in a forked process: a kernel that crashes there, or never ends, ends nothing else.
 
 What the parent holds is the child's too, at no cost; the result comes back through a pipe. The
-work may start threads and open devices, so the parent must have closed its own.
+work may start threads and open devices, so the parent must have closed its own. What a kernel
+prints goes to stderr, since stdout is the command's; what it starts ends with the child.
 """
 
 import ctypes
@@ -16,6 +17,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from mmap import mmap
@@ -26,6 +28,7 @@ from bedstone.errors import BedstoneError, DeviceError
 ResultT = TypeVar("ResultT")
 _LONGEST = 4096
 _CHUNK = 1 << 20
+_STDOUT, _STDERR = 1, 2
 _PARENT_DEATH_SIGNAL = 1
 """`PR_SET_PDEATHSIG` of Linux."""
 
@@ -104,6 +107,8 @@ def _serve(
     """Do the work and end the process; nothing returns from here."""
     code = 1
     try:
+        os.setpgid(0, 0)
+        os.dup2(_STDERR, _STDOUT)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         # a crash is an answer here, no fault to be traced
         faulthandler.disable()
@@ -132,23 +137,41 @@ def _answer(
 
 
 def _awaited(pipe: FileIO, child: int, seconds: float) -> tuple[bytes | None, int]:
-    """All that comes until the child closes its end, None where time is up; and how it ended."""
+    """All that comes until the child ends, None where time is up; and how it ended.
+
+    What it started may hold the other end of the pipe for longer.
+    """
     deadline = time.monotonic() + seconds
     parts: list[bytes] = []
+    ended = os.pidfd_open(child)
     try:
-        while select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            part = pipe.read(_CHUNK)
-            if not part:
-                return b"".join(parts), os.waitpid(child, 0)[1]
+        while ready := _ready((pipe.fileno(), ended), deadline):
+            part = pipe.read(_CHUNK) if pipe.fileno() in ready else b""
             parts.append(part)
+            if not part:
+                return b"".join(parts), _end(child)
+        return None, _end(child, signal.SIGKILL)
     except BaseException:  # an interrupt too must leave no child behind
-        _kill(child)
+        _end(child, signal.SIGKILL)
         raise
-    return None, _kill(child)
+    finally:
+        os.close(ended)
 
 
-def _kill(child: int) -> int:
-    os.kill(child, signal.SIGKILL)
+def _ready(descriptors: tuple[int, int], deadline: float) -> list[int]:
+    """Those that can be read; none where the deadline comes first."""
+    ready, _, _ = select.select(descriptors, [], [], max(0.0, deadline - time.monotonic()))
+    return ready
+
+
+def _end(child: int, number: int = 0) -> int:
+    """Send a child a signal, if any, and end all of its group; how it ended."""
+    if number:
+        os.kill(child, number)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    # until it is reaped its number is still its own, and its group's
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1]
 
 
