@@ -25,13 +25,16 @@ CUT = "    p = vf_set(0.5f);\n"
 ALIKE = ("cpu-x86-64-v4", "cpu-x86-64-v3", "cpu-generic")
 """Sets that compute alike, in float32; others round what attention multiplies to sixteen bits."""
 
+SHORT = {"context": 512}
+"""Enough where no figure is of the whole context."""
+
 BUSY = 2 * 60.0
 """Seconds of two cores in a minute."""
 
 
 @pytest.fixture(scope="module")
 def quantized(tmp_path_factory, cache):
-    return compiled(REFERENCE, tmp_path_factory.mktemp("smollm2") / "quantized", cache).path
+    return compiled(REFERENCE, tmp_path_factory.mktemp("smollm2") / "short", cache, **SHORT).path
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +46,13 @@ def swapped(cache):
     return run
 
 
-def test_a_sum_in_another_order_passes_in_time_and_memory(quantized, swapped, tmp_path):
+def test_a_sum_in_another_order_passes_in_time_and_memory(cache, swapped, tmp_path):
     edit = ("norm.h", SUMS, OTHERWISE)
-    other = rebuilt(quantized, tmp_path / "b", "norm", edit, numerics="quantized")
-    found = swapped(quantized, other)
+    whole = compiled(REFERENCE, tmp_path / "a", cache).path
+    other = rebuilt(whole, tmp_path / "b", "norm", edit, numerics="quantized")
+    found = swapped(whole, other)
     assert found.busy < BUSY
-    assert found.most < 2 * model_bytes(read_package(quantized).manifest)
+    assert found.most < 2 * model_bytes(read_package(whole).manifest)
     assert found.code == 0, found.stdout
     assert found.stdout.splitlines()[-1].startswith("PASS: logit evidence")
     # at the end of the context too
@@ -69,8 +73,10 @@ def test_an_exp_that_is_cut_fails_and_its_op_is_named(quantized, swapped, tmp_pa
 
 def test_every_kernel_at_once_is_judged_call_by_call(cache, swapped, tmp_path):
     able = [name for name in runnable(read_sets(), read_features()) if name in ALIKE]
-    b, a = (compiled(REFERENCE, tmp_path / name, cache, target=name).path for name in able[:2])
-    found = swapped(a, b, "--json")
+    b, a = (
+        compiled(REFERENCE, tmp_path / name, cache, target=name, **SHORT).path for name in able[:2]
+    )
+    found = swapped(a, b, "--no-perf", "--json")
     assert found.busy < BUSY
     assert found.code == 0, found.stdout
     kept = json.loads(found.stdout)
@@ -80,7 +86,7 @@ def test_every_kernel_at_once_is_judged_call_by_call(cache, swapped, tmp_path):
 
 
 def test_precise_and_quantized_are_compared_by_their_logits(quantized, cache, swapped, tmp_path):
-    precise = compiled(REFERENCE, tmp_path / "precise", cache, numerics="precise").path
+    precise = compiled(REFERENCE, tmp_path / "precise", cache, numerics="precise", **SHORT).path
     found = swapped(precise, quantized, "--no-perf", "--json")
     kept = json.loads(found.stdout)
     assert kept["verdict"]["rule"] in {"flip", "undecided"}
