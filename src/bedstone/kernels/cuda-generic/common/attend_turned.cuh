@@ -4,32 +4,34 @@
 #include "attend_entry.cuh"
 #include "turn.cuh"
 
+// How heads turn, the newest key and its table, and the weights of both norms; null: not normed.
+struct Rotation {
+    Turn turn;
+    Norm norm;
+    const float *key, *w, *key_w;
+    bf16 *table;
+    const int *slot;
+};
+
 // Rotates queries, and the newest key, which is left in its table. No other thread of this launch can read
 // it there, so its row of a tile is put in place by whoever has that tile. Half a warp takes a head; the key
 // is the last of them.
 template <int D>
-struct Turned {
+struct Turned : Rotation {
     struct Values {
         const float *x;
         __device__ __forceinline__ float operator()(int i) const { return x[i]; }
     };
     typedef Head<16, D == 128 ? 4 : 2, Values> Rotated;
 
-    Turn turn;
-    Norm norm;
-    const float *key, *w, *key_w;
-    bf16 *table;
-    const int *slot;
     i64 angle;
     int to;
     bool keeps;     // whether the newest key's tile is this block's
     uint4 *newest;  // the key, and behind it whether keys are to be mended
     Rotated first;
 
-    __device__ __forceinline__ Turned(Turn turn, Norm norm, const float *key, const float *w, const float *key_w,
-                                      bf16 *table, const int *slot, uint4 *newest)
-        : turn(turn), norm(norm), key(key), w(w), key_w(key_w), table(table), slot(slot), newest(newest),
-          first(Values{key}, w, turn, norm) {}
+    __device__ __forceinline__ Turned(const Rotation &rotation, uint4 *newest)
+        : Rotation(rotation), newest(newest), first(Values{key}, w, turn, norm) {}
     __device__ __forceinline__ bool &mends() const { return *(bool *)(newest + D / 8); }
 
     __device__ __forceinline__ Rotated head(const Attention<bf16> &a, const Lot &lot, int h) const {
@@ -99,12 +101,11 @@ static __device__ __forceinline__ void prefetch(const float *w, int count) {
 }
 
 template <int D>
-static __device__ __forceinline__ void attend_turned(const Attention<bf16> &a, Turn turn, Norm norm, const float *key,
-                                                     const float *w, const float *key_w, bf16 *table, const int *slot) {
+static __device__ __forceinline__ void attend_turned(const Attention<bf16> &a, const Rotation &rotation) {
     __shared__ uint4 newest[D / 8 + 1];
-    prefetch(w, D);
-    prefetch(key_w, D);
-    attend_lots<D>(a, Turned<D>(turn, norm, key, w, key_w, table, slot, newest));
+    prefetch(rotation.w, D);
+    prefetch(rotation.key_w, D);
+    attend_lots<D>(a, Turned<D>(rotation, newest));
 }
 
 #define TURNS                                                                                                \
@@ -118,7 +119,7 @@ static __device__ __forceinline__ void attend_turned(const Attention<bf16> &a, T
         auto a = paged(x0, table, v, position, PAGES, Forms{__VA_ARGS__}, heads, groups, dk, dv); \
         SCORED(a);                                                                                \
         Turn turn = {position, cos, sin, head_dim, rot, kind, 0};                                 \
-        attend_turned<DEPTH>(a, turn, norm, x1, w0, w1, table, slot);                             \
+        attend_turned<DEPTH>(a, Rotation{turn, norm, x1, w0, w1, table, slot});                   \
     }
 
 #define TURNED(suffix, outs, ...)                                                               \
