@@ -2,12 +2,14 @@
 
 import json
 import re
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.mathematics import define, family_of
+from bedstone.prove.build import build_kernels
 from bedstone.prove.evaluate import evaluate
 from bedstone.prove.own.planned import (
     MOST_WEIGHTS,
@@ -21,8 +23,10 @@ from bedstone.prove.own.planned import (
 )
 from bedstone.prove.own.problems import own_problems, tolerance_of
 from bedstone.prove.own.solutions import kernel_solution
+from bedstone.prove.sandbox.native import native_unit
 from bedstone.prove.sandbox.zygote import Zygote
 from bedstone.prove.trace_set import read_trace_set, write_definition, write_solution
+from bedstone.prove.write import write_sources
 from bedstone.spec.dialect.solution import emit_solution, parse_solution
 from bedstone.spec.dtype import FORMATS
 from bedstone.spec.identity import solution_identity
@@ -32,6 +36,7 @@ from bedstone.target.cpu import runnable
 from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
+from bedstone.target.toolchain import compile_many, find_compiler
 from prove.runs import problem
 
 KERNELS = cpu_kernels()
@@ -43,6 +48,22 @@ def compiling(tmp_path_factory):
     """A process that forks candidates, which keep what they compile for other tests."""
     with Zygote(tmp_path_factory.mktemp("solutions")) as running:
         yield running
+
+
+@pytest.fixture
+def taking(compiling, modules):
+    """Lets candidates of a hardware set have the modules that the set's other tests have."""
+
+    def take(entries, hardware=BEST):
+        sources = read_sources(read_sets()[hardware])
+        kernels = {k.module: k for k in map(KERNELS.kernels.__getitem__, entries)}
+        units = [sources.unit(k.source, k.defines) for k in kernels.values()]
+        compile_many(units, cache=modules, compiler=find_compiler())
+        solutions = [small(entry, hardware)[1] for entry in entries]
+        assert build_kernels(solutions, compiling.cache, modules).failed == {}
+        return compiling
+
+    return take
 
 
 def small(entry, hardware=BEST):
@@ -127,6 +148,26 @@ def test_a_kernel_is_built_and_right(compiling):
     found = tried(compiling, "norm_q")
     assert found.status == "PASSED", found.log
     assert found.outcome.performance.latency_ms > 0
+
+
+def test_a_module_of_a_hardware_set_is_taken_for_its_own_sources_alone(modules, tmp_path):
+    kernel, (_, solution) = KERNELS.kernels["silu"], small("silu")
+    unit = read_sources(read_sets()[BEST]).unit(kernel.source, kernel.defines)
+    (own,) = compile_many([unit], cache=modules, compiler=find_compiler())
+    library = tmp_path / "modules"
+    library.mkdir()
+    (library / own.name).write_bytes(b"kept")
+
+    def built(name, solution, library):
+        assert build_kernels([solution], tmp_path / name, library).compiled == 1
+        (path,) = (tmp_path / name).glob("*.so")
+        return path.read_bytes()
+
+    assert built("taken", solution, library) == b"kept"
+    assert built("compiled", solution, tmp_path) == own.read_bytes()
+    first, *others = solution.sources
+    changed = replace(solution, sources=(replace(first, content=first.content + "\n"), *others))
+    assert built("changed", changed, library) == own.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -252,17 +293,40 @@ def sampled():
 
 
 @pytest.mark.slow
-def test_every_kernel_passes_against_its_definition(compiling):
+def test_every_kernel_passes_against_its_definition(taking):
     entries = list(sampled())
     assert len(entries) > 160
-    found = {entry: tried(compiling, entry) for entry in entries}
+    running = taking(entries)
+    found = {entry: tried(running, entry) for entry in entries}
     assert {entry: f.log for entry, f in found.items() if f.status != "PASSED"} == {}
+
+
+BY_SOURCE = {
+    kernel.source: entry
+    for entry, kernel in KERNELS.kernels.items()
+    if format_of(kernel) in (None, FORMATS["q4_1"])
+}
+"""A kernel of every source."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("hardware", runnable(read_sets(), read_features()))
-def test_a_kernel_of_every_source_passes_in_every_set(compiling, hardware):
-    by_source = {kernel.source: entry for entry, kernel in KERNELS.kernels.items()
-                 if format_of(kernel) in (None, FORMATS["q4_1"])}  # fmt: skip
-    found = {entry: tried(compiling, entry, hardware) for entry in by_source.values()}
+def test_a_kernel_of_every_source_passes_in_every_set(taking, hardware):
+    running = taking(BY_SOURCE.values(), hardware)
+    found = {entry: tried(running, entry, hardware) for entry in BY_SOURCE.values()}
     assert {entry: f.log for entry, f in found.items() if f.status != "PASSED"} == {}
+
+
+@pytest.mark.parametrize(
+    "hardware", [name for name, each in read_sets().items() if each.vendor == "cpu"]
+)
+def test_a_solution_of_every_source_is_whole(tmp_path, hardware):
+    """The compiler finds every header among a Solution's own files."""
+    compiler = find_compiler()
+    for entry in BY_SOURCE.values():
+        _, solution = small(entry, hardware)
+        source = write_sources(solution, tmp_path) / solution.spec.entry_file
+        unit = native_unit(source, solution.spec.options)
+        command = [*compiler.command, "-M", *unit.flags, f"-I{source.parent}", source]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr

@@ -17,7 +17,7 @@ from bedstone.target.hardware import HardwareSet, read_sets
 from bedstone.target.nvrtc import compile_cubins, cubin_path, find_nvrtc
 from bedstone.target.side_by_side import Told, side_by_side, untold
 from bedstone.target.sources import read_sources
-from bedstone.target.toolchain import Unit, compile_many, find_compiler
+from bedstone.target.toolchain import Unit, compile_many, find_compiler, shared_path
 
 _DEFINE = "-D"
 
@@ -93,8 +93,12 @@ def _modules(solutions: Iterable[Solution], folder: Path, built: Built) -> Itera
 
 
 def _unit(solution: Solution, package: Path) -> Unit:
-    of = native_unit if solution.spec.languages == (C,) else cuda_unit
+    of = native_unit if _is_c(solution) else cuda_unit
     return of(package / solution.spec.entry_file, solution.spec.options)
+
+
+def _is_c(solution: Solution) -> bool:
+    return solution.spec.languages == (C,)
 
 
 def _compile(module: Module, cache: Path) -> Path:
@@ -108,18 +112,23 @@ def _compile(module: Module, cache: Path) -> Path:
 def _take(
     module: Module, cache: Path, library: Path, sets: Mapping[str, HardwareSet]
 ) -> Path | None:
-    """Put a hardware set's own cubin where the Solution's is looked for, if they are the same."""
+    """Put a hardware set's own module where the Solution's is looked for, if they are the same."""
     unit = _own_unit(module.solution, sets)
-    if unit is None or module.arch is None:
+    if unit is None:
         return None
-    nvrtc = find_nvrtc()
-    known = cubin_path(unit, module.arch, cache=library, nvrtc=nvrtc)
-    path = cubin_path(module.unit, module.arch, cache=cache, nvrtc=nvrtc)
+    known, path = _place(unit, module.arch, library), _place(module.unit, module.arch, cache)
     if not known.exists():
         return None
     if not path.exists():
         write_whole(path, known.read_bytes())
     return path
+
+
+def _place(unit: Unit, arch: str | None, cache: Path) -> Path:
+    """Where a cache keeps what a unit is compiled to."""
+    if arch is None:
+        return shared_path(unit, cache=cache, compiler=find_compiler())
+    return cubin_path(unit, arch, cache=cache, nvrtc=find_nvrtc())
 
 
 def _own_unit(solution: Solution, sets: Mapping[str, HardwareSet]) -> Unit | None:
@@ -128,7 +137,7 @@ def _own_unit(solution: Solution, sets: Mapping[str, HardwareSet]) -> Unit | Non
     if hardware is None:
         return None
     sources = read_sources(hardware)
-    flags = solution.spec.options.get("cuda_cflags", ())
+    flags = solution.spec.options.get("cflags" if _is_c(solution) else "cuda_cflags", ())
     defines = [flag.removeprefix(_DEFINE).split("=", 1) for flag in flags[len(sources.flags) :]]
     files = {source.path: source.content for source in solution.sources if source.path != CALL}
     found = {name: _text(name, sources.folders) for name in files}

@@ -101,7 +101,7 @@ def compile_shared(
     run; `CallerError`: `cache` cannot be written.
     """
     unit = Unit(tuple(sources), tuple(flags), dict(defines or {}), tuple(include))
-    built = cache / f"{unit_digest(unit, compiler)}.so"
+    built = shared_path(unit, cache=cache, compiler=compiler)
     try:
         if not built.exists():
             _compile(unit, compiler, built)
@@ -139,6 +139,11 @@ def compile_many(
         )
 
     return side_by_side(build, units, told)
+
+
+def shared_path(unit: Unit, *, cache: Path, compiler: Compiler) -> Path:
+    """Where `cache` keeps the unit's shared object, there or not."""
+    return cache / f"{unit_digest(unit, compiler)}.so"
 
 
 def unit_digest(unit: Unit, compiler: Compiler) -> str:
