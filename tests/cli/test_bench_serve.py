@@ -42,6 +42,15 @@ def test_a_refused_answer_ends_it_with_1():
     assert "4 times: status 503" in done.out
 
 
+def test_an_address_that_is_no_servers_own_is_told_in_a_line():
+    with serving(Script()) as url:
+        done = bedstone("bench", "serve", f"{url}/v1", *FEW)
+    assert (done.code, done.out) == (2, "")
+    assert f"bedstone: `{url}/v1` lists no models at `/v1/models`: " in done.err
+    assert "404" in done.err
+    assert done.err.count("\n") == 1
+
+
 def test_a_key_is_read_from_its_file(tmp_path):
     script = Script()
     (tmp_path / "key").write_text("s3cret\n")

@@ -42,7 +42,8 @@ async def first_model(url: str, key: str | None) -> Server:
             found.raise_for_status()
             return Server(server.url, str(found.json()["data"][0]["id"]), key)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
-        raise CallerError(f"`{url}` lists no models at `/v1/models`: {error}") from error
+        told = next(iter(str(error).splitlines()), type(error).__name__)
+        raise CallerError(f"`{url}` lists no models at `/v1/models`: {told}") from error
 
 
 async def drive(
