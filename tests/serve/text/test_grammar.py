@@ -126,9 +126,7 @@ WIDE = {"type": "object", "properties": {str(n): {"type": "string"} for n in ran
 
 @pytest.mark.parametrize("grammar", [json_grammar(WIDE), regex_grammar("(a{1000}){1000}")])
 def test_a_grammar_that_grows_too_large_with_its_first_token_is_refused(grammars, grammar):
-    with pytest.raises(
-        CallerError, match="the grammar cannot be used: .*(too many|too complex|max)"
-    ):
+    with pytest.raises(CallerError, match=r"the grammar .*(too many|max)"):
         grammars.compile(grammar, 1)
 
 
