@@ -217,8 +217,19 @@ def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Check
 def _prompt_ids(opened: "Checkpoint", prompt: str, *, chat: bool) -> list[int]:
     """The prompt as the model reads it.
 
-    Raises `CallerError`: a chat was asked for, and the checkpoint has no template.
+    Raises `CallerError`: a chat was asked for, and the checkpoint has no template; `WeightError`:
+    the tokenizer makes tokens that the model has not.
     """
+    ids = _encoded(opened, prompt, chat=chat)
+    if ids and max(ids) >= opened.config.vocab:
+        raise WeightError(
+            f"the tokenizer of `{opened.reference}` makes token {max(ids)} of the prompt, the "
+            f"model has {opened.config.vocab}"
+        )
+    return ids
+
+
+def _encoded(opened: "Checkpoint", prompt: str, *, chat: bool) -> list[int]:
     if not chat:
         return opened.tokenizer.encode(prompt, special=False, whole=True)
     template = opened.chat_template
