@@ -51,3 +51,35 @@ void subnormal(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *
   (void)shared;
   ((int32_t *)args[0].ptr)[b->x] = tiny * 0.5f > 0.0f;
 }
+
+typedef struct {
+  const uint8_t *at, *end;
+} bs_range;
+
+typedef struct {
+  bs_range now;
+  const bs_range *next, *last;
+} bs_coming;
+
+bs_coming *(*bs_along)(void);
+
+/* tick's blocks [from, to) read the addresses of that name */
+int32_t bs_reads_tick(const bs_arg *args, uint64_t from, uint64_t to, uint64_t blocks, bs_range *out,
+                      int32_t most) {
+  (void)args;
+  out[0] = (bs_range){(const uint8_t *)from, (const uint8_t *)to};
+  out[1] = (bs_range){(const uint8_t *)blocks, (const uint8_t *)blocks};
+  return most < 2 ? 0 : 2;
+}
+
+/* out[b] = what comes: how many ranges, and the first and the last address of the first one */
+const char bs_abi_watch[] = "out buffer<i32>";
+void watch(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *shared) {
+  int32_t *out = (int32_t *)args[0].ptr + 3 * b->x;
+  const bs_coming *coming = bs_along();
+  (void)grid;
+  (void)shared;
+  out[0] = (int32_t)(coming->last - coming->next);
+  out[1] = out[0] ? (int32_t)(uintptr_t)coming->next->at : 0;
+  out[2] = out[0] ? (int32_t)(uintptr_t)coming->next->end : 0;
+}

@@ -4,6 +4,7 @@ import ctypes
 import os
 import threading
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -217,6 +218,35 @@ def test_a_container_s_quota_caps_the_threads(tmp_path, text, cores):
     quota = tmp_path / "cpu.max"
     quota.write_text(text)
     assert len(usable_cores(tmp_path, quota)) == (cores or len(os.sched_getaffinity(0)))
+
+
+def address_of(library, name):
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+
+
+def test_a_thread_knows_what_its_share_of_a_launch_to_come_reads(stress, pool):
+    pool.ask(address_of(stress, "tick"), address_of(stress, "bs_reads_tick"))
+    ctypes.c_void_p.in_dll(stress, "bs_along").value = pool.along
+    launches, ticked = List(stress), np.zeros(10, np.int32)
+    seen = [np.full((16, 3), -1, np.int32) for _ in range(12)]
+    for out in seen[:10]:
+        launches.add("watch", [out], 16)
+    launches.add("tick", [ticked], 7, active=0)
+    launches.add("tick", [ticked], 10)
+    for out in seen[10:]:
+        launches.add("watch", [out], 16)
+    launches.replay(pool, repeat=50)
+    each, rest = divmod(10, pool.threads)
+    cuts = [each * i + min(i, rest) for i in range(pool.threads + 1)]
+    shares = {(2, from_, to) for from_, to in pairwise(cuts)}
+    assert (ticked == 50).all()
+    for at, out in enumerate(seen):
+        found = {tuple(row) for row in out.tolist()}
+        assert found <= (shares if 3 <= at < 10 else {(0, 0, 0)}), at
+
+
+def test_a_thread_outside_of_a_job_knows_of_nothing(pool):
+    assert ctypes.CFUNCTYPE(ctypes.c_void_p)(pool.along)() is None
 
 
 @pytest.fixture(scope="module")

@@ -129,8 +129,17 @@ class CpuDevice:
         stated = _symbol(library, abi_symbol(kernel.entry), artifact)
         text = ctypes.string_at(stated).decode(errors="replace")
         require_abi(artifact.module, kernel.entry, kernel.params, text)
-        _tell_threads(library, self.threads)
-        return _symbol(library, kernel.entry, artifact)
+        entry = _symbol(library, kernel.entry, artifact)
+        self._introduce(library, kernel.entry, entry)
+        return entry
+
+    def _introduce(self, library: ctypes.CDLL, name: str, entry: int) -> None:
+        """Tell a module what it asks for, and have its entry asked what it reads."""
+        _tell(library, "bs_threads", ctypes.c_int32(self.threads))
+        _tell(library, "bs_along", ctypes.c_void_p(self._replayer.along))
+        reads = _found(library, f"bs_reads_{name}")
+        if reads is not None:
+            self._replayer.ask(entry, reads)
 
     def builtin(self, kernel: Kernel) -> int:
         """There are none."""
@@ -191,18 +200,23 @@ def _open_sealed(artifact: Artifact) -> ctypes.CDLL:
         raise
 
 
-def _tell_threads(library: ctypes.CDLL, threads: int) -> None:
-    """Say how many threads run its blocks to a module that asks."""
+def _tell(library: ctypes.CDLL, name: str, value: ctypes.c_int32 | ctypes.c_void_p) -> None:
+    """Set a variable of a module that has one of this name."""
+    address = _found(library, name)
+    if address is not None:
+        ctypes.memmove(address, ctypes.byref(value), ctypes.sizeof(value))
+
+
+def _found(library: ctypes.CDLL, name: str) -> int | None:
+    """The address of a symbol, if the module exports it."""
     try:
-        ctypes.c_int32.in_dll(library, "bs_threads").value = threads
+        return ctypes.addressof(ctypes.c_char.in_dll(library, name))
     except ValueError:
-        return  # it does not ask
+        return None
 
 
 def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:
-    try:
-        return ctypes.addressof(ctypes.c_char.in_dll(library, name))
-    except ValueError as error:
-        raise KernelError(
-            f"module `{artifact.module}` (`{artifact.path}`) exports no `{name}`"
-        ) from error
+    address = _found(library, name)
+    if address is None:
+        raise KernelError(f"module `{artifact.module}` (`{artifact.path}`) exports no `{name}`")
+    return address

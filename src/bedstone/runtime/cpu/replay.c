@@ -74,6 +74,25 @@ typedef struct {
   uint64_t tap_count;
 } job;
 
+/* Memory that an entry reads, and how a module is told of it: laid out by the kernels' abi.h. */
+typedef struct {
+  const uint8_t *at, *end;
+} bs_range;
+
+typedef struct {
+  bs_range now;
+  const bs_range *next, *last;
+} bs_coming;
+
+/* Writes down what blocks [from, to) of `blocks` read, `most` ranges at most; how many there are. */
+typedef int32_t bs_reads(const bs_arg *args, uint64_t from, uint64_t to, uint64_t blocks,
+                         bs_range *out, int32_t most);
+
+typedef struct {
+  bs_kernel *entry;
+  bs_reads *reads;
+} teller;
+
 /* One launch (NULL: the taps of a repetition) at its place in the history of the pool. */
 typedef struct {
   const bs_launch *launch;
@@ -89,6 +108,9 @@ typedef struct {
   _Atomic uint32_t sleepers;
 } gate;
 
+enum { TELLERS = 32, RANGES = 512 };
+enum { HORIZON = 8 }; /* launches ahead of which memory is sent for: what is sent for earlier is pushed out again */
+
 typedef struct bs_pool bs_pool;
 
 typedef struct {
@@ -100,6 +122,9 @@ typedef struct {
   uint32_t index;
   int32_t cpu;
   void *shared;
+  uint64_t told; /* the launch whose ranges are those that are coming */
+  bs_coming coming;
+  bs_range ranges[RANGES];
 } worker;
 
 struct bs_pool {
@@ -115,11 +140,18 @@ struct bs_pool {
   uint32_t spins;
   _Atomic uint32_t stop;
   pid_t pid;
+  uint32_t tellers;
+  teller known[TELLERS];
 };
 
 /* Some microseconds before helping: what is taken from a thread that is nearly through comes from its caches. */
 enum { CHUNK_BITS = 16, CHUNKS = 16, SPINS_BEFORE_HELPING = 256 };
 enum { BS_OK = 0, BS_FORKED = 1, BS_NO_MEMORY = 2 };
+
+static _Thread_local bs_coming *mine;
+
+/* What the calling thread will read before long; NULL outside of a job. */
+bs_coming *bs_along(void) { return mine; }
 
 static void relax(void) {
 #if defined(__x86_64__)
@@ -261,6 +293,36 @@ static int help(worker *self, const turn *t) {
   return helped;
 }
 
+static bs_reads *reads_of(const bs_pool *pool, const bs_launch *l) {
+  for (uint32_t i = 0; i < pool->tellers; i++)
+    if (pool->known[i].entry == l->entry) return pool->known[i].reads;
+  return NULL;
+}
+
+/* What this thread's share of launch `at` reads is what comes. */
+static void tell(worker *self, const job *j, uint64_t at, bs_reads *reads) {
+  const bs_launch *l = &j->launches[at];
+  uint64_t total = blocks(l), threads = self->pool->threads;
+  uint64_t each = total / threads, rest = total % threads, i = self->index;
+  uint64_t from = each * i + (i < rest ? i : rest);
+  int32_t count = reads(l->args, from, from + each + (i < rest), total, self->ranges, RANGES);
+  self->told = at;
+  self->coming = (bs_coming){{NULL, NULL}, self->ranges, self->ranges + count};
+}
+
+/* Looks from launch `at` for one that tells what it reads, if none is looked out for. */
+static void look_ahead(worker *self, const job *j, uint64_t at) {
+  const bs_pool *pool = self->pool;
+  if (pool->tellers == 0 || (self->coming.last != NULL && self->told > at)) return;
+  self->coming = (bs_coming){{NULL, NULL}, NULL, NULL};
+  for (uint64_t i = at + 1; i < j->count && i <= at + HORIZON; i++) {
+    bs_reads *reads = reads_of(pool, &j->launches[i]);
+    if (reads == NULL || blocks(&j->launches[i]) == 0) continue;
+    tell(self, j, i, reads);
+    return;
+  }
+}
+
 /* Sees a turn through to its end, helping where others lag; whether the job is still open. */
 static int finish_turn(worker *self, uint32_t job_number, const turn *t) {
   while (!is_over(self->pool, t->number, SPINS_BEFORE_HELPING)) {
@@ -285,6 +347,7 @@ static turn walk(worker *self, uint32_t job_number) {
   t.ran_after = pool->ran_before;
   leave(self);
   for (t.round = 0; t.round < j.repeat; t.round++) {
+    self->coming = (bs_coming){{NULL, NULL}, NULL, NULL};
     for (uint64_t i = 0; i <= j.count; i++) {
       if (!enter(self, job_number)) return t;
       t.launch = i < j.count ? &j.launches[i] : NULL;
@@ -292,6 +355,7 @@ static turn walk(worker *self, uint32_t job_number) {
       if (t.total > 0) {
         t.number++;
         t.ran_after += t.total;
+        if (t.launch) look_ahead(self, &j, i);
         run_share(self, self->index, &t);
       }
       leave(self);
@@ -323,8 +387,11 @@ static void run_shared(bs_pool *pool) {
 static void run_alone(bs_pool *pool) {
   const job *j = &pool->job;
   for (uint64_t round = 0; round < j->repeat; round++) {
-    for (uint64_t i = 0; i < j->count; i++)
+    pool->workers[0].coming = (bs_coming){{NULL, NULL}, NULL, NULL};
+    for (uint64_t i = 0; i < j->count; i++) {
+      look_ahead(&pool->workers[0], j, i);
       run_blocks(&j->launches[i], 0, blocks(&j->launches[i]), pool->workers[0].shared);
+    }
     tap_all(j, round);
   }
 }
@@ -341,6 +408,7 @@ static void *work(void *argument) {
   bs_pool *pool = self->pool;
   uint32_t number = 0;
   float_mode_default();
+  mine = &self->coming;
   for (;;) {
     number = gate_next(&pool->job_number, number, pool->spins);
     if (atomic_load(&pool->stop)) return NULL;
@@ -352,13 +420,22 @@ int bs_replay(bs_pool *pool, const bs_launch *launches, uint64_t count, uint64_t
               const bs_tap *taps, uint64_t tap_count) {
   if (pool->pid != getpid()) return BS_FORKED;
   uint32_t mode = float_mode_default();
+  mine = &pool->workers[0].coming;
   pool->job = (job){launches, count, repeat, taps, tap_count};
   if (is_shared(pool))
     run_shared(pool);
   else
     run_alone(pool);
+  mine = NULL;
   float_mode_restore(mode);
   return BS_OK;
+}
+
+/* Has `reads` tell what `entry` reads; not while a job runs. More than a pool knows are not asked. */
+void bs_pool_ask(bs_pool *pool, bs_kernel *entry, bs_reads *reads) {
+  for (uint32_t i = 0; i < pool->tellers; i++)
+    if (pool->known[i].entry == entry) return;
+  if (pool->tellers < TELLERS) pool->known[pool->tellers++] = (teller){entry, reads};
 }
 
 /* Gives every thread at least `bytes` bytes of shared memory; not while a job runs. */

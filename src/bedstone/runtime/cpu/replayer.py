@@ -61,6 +61,16 @@ class Replayer:
         if not self._pool:
             raise DeviceError(f"the system refused {count} threads for the replayer")
 
+    @property
+    def along(self) -> int:
+        """The function that says what the thread at hand will read: for a module's `bs_along`."""
+        return ctypes.cast(self._native.bs_along, ctypes.c_void_p).value or 0
+
+    def ask(self, entry: int, reads: int) -> None:
+        """Ask the function at address `reads` what the kernel at `entry` reads, ahead of it."""
+        with self._lock:
+            self._native.bs_pool_ask(self._open_pool(), entry, reads)
+
     def reserve(self, shared_bytes: int) -> None:
         """Give each thread at least `shared_bytes` of memory for its blocks to share."""
         with self._lock:
@@ -111,6 +121,8 @@ def _load(library: Path) -> ctypes.CDLL:
     native.bs_pool_open.argtypes = [ctypes.c_uint32, address, ctypes.c_uint32]
     native.bs_pool_open.restype = address
     native.bs_pool_reserve.argtypes = [address, word]
+    native.bs_pool_ask.argtypes = [address, address, address]
+    native.bs_pool_ask.restype = None
     native.bs_replay.argtypes = [address, address, word, word, address, word]
     native.bs_pool_close.argtypes = [address]
     native.bs_pool_close.restype = None

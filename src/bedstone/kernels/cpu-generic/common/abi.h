@@ -35,6 +35,33 @@ typedef struct {
                          void *shared);                                                  \
     void entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
 
+/* Memory from `at` to `end`. */
+typedef struct {
+    const uint8_t *at, *end;
+} bs_range;
+
+/* What the thread at hand will read before long: the rest of a range, then those from `next` to `last`. */
+typedef struct {
+    bs_range now;
+    const bs_range *next, *last;
+} bs_coming;
+
+/* A module whose entries compute longer than they read may send for a few lines now and then of what entries of
+   launches behind theirs read. Whoever loads it fills this in; where it is null, or gives null, nothing comes. */
+#define BS_ALONG                                 \
+    BS_EXPORT extern bs_coming *(*bs_along)(void); \
+    bs_coming *(*bs_along)(void);
+
+/* An entry that reads much, where it is long known what, may have a function that tells: blocks [from, to) of `blocks`
+   read so many ranges, `most` at most. It is called while launches before the entry's run: what these write may be
+   anything yet, and may change meanwhile. */
+#define BS_READS(entry) BS_READS_NAMED(entry)
+#define BS_READS_NAMED(entry)                                                                         \
+    BS_EXPORT int32_t bs_reads_##entry(const bs_arg *args, uint64_t from, uint64_t to, uint64_t blocks, \
+                                       bs_range *out, int32_t most);                                    \
+    int32_t bs_reads_##entry(const bs_arg *args, uint64_t from, uint64_t to, uint64_t blocks, bs_range *out, \
+                             int32_t most)
+
 /* How many threads run the blocks of a module, where whoever loads it says so; else 0. It may decide how blocks share
    work, but no bit of a result. A source that asks defines it so: */
 #define BS_THREADS                     \

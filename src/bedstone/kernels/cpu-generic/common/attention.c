@@ -144,6 +144,49 @@ static BS_INLINE void pieces_entry(const bs_arg *args, const bs_dim3 *block, con
     }
 }
 
+/* --- what pieces read ------------------------------------------------------------------------- */
+
+#define TOLD_ROWS 64 /* of a launch that tells what it reads */
+
+/* Positions [from, last] of a table, a page at a time. */
+static int32_t pages_read(const bs_rows *table, int from, int last, bs_range *out, int32_t most)
+{
+    int32_t count = 0;
+    for (int to; from <= last && count < most; from = to + 1) {
+        to = bs_min(last, from / table->page * table->page + table->page - 1);
+        const uint8_t *at = row_of(table, from);
+        size_t bytes = (size_t)(to - from + 1) * table->pitch * (size_t)bs_value_bytes(table->cells);
+        out[count++] = (bs_range){at, at + bytes};
+    }
+    return count;
+}
+
+/* Positions are copied, within what the table holds: they may be written meanwhile. */
+static BS_INLINE int32_t pieces_read(const bs_arg *args, uint64_t from, uint64_t to, uint64_t blocks, bs_range *out,
+                                     int32_t most, form f)
+{
+    bs_attention a = {0};
+    paging p = {0};
+    int32_t position[TOLD_ROWS], count = 0;
+    int64_t pieces = 0;
+    f.in_pieces = 1;
+    read_attention(&args, f, &a, &p);
+    if (a.rows > TOLD_ROWS) return 0;
+    for (int r = 0; r < a.rows; r++) position[r] = bs_min(a.position[r], p.page * p.width - 1);
+    a.position = position;
+    for (int r = 0; r < a.rows; r++) pieces += pieces_of(&a, r);
+    int end = (int)(pieces * (int64_t)to / (int64_t)blocks);
+    for (int i = (int)(pieces * (int64_t)from / (int64_t)blocks); i < end && count < most; i++) {
+        task t = task_at(&a, i, 1);
+        int first = bs_max(t.piece * PIECE, first_seen(&a, t.row));
+        int last = bs_min(position[t.row], t.piece * PIECE + PIECE - 1);
+        find_pages(&a, &p, t.row);
+        count += pages_read(&a.k, first, last, out + count, most - count);
+        if (!f.values_in_keys) count += pages_read(&a.v, first, last, out + count, most - count);
+    }
+    return count;
+}
+
 static BS_INLINE void join_entry(const bs_arg *args, const bs_dim3 *block, void *shared, form f)
 {
     bs_attention a = {0};
@@ -214,6 +257,16 @@ FORMS(_fq, F Q, 1, 1)
     {                                                                 \
         pieces_entry(args, block, grid, shared, (form){__VA_ARGS__}); \
     }
+
+#define TELLS(entry, ...)                                                            \
+    BS_READS(entry)                                                                  \
+    {                                                                                \
+        return pieces_read(args, from, to, blocks, out, most, (form){__VA_ARGS__}); \
+    }
+
+TELLS(NAMED(attention_pieces, ), 0)
+TELLS(NAMED(attention_in_pieces, ), 0, 0, 1)
+TELLS(NAMED(attention_in_split_pieces, ), 0, 1, 1)
 
 PIECES(NAMED(attention_pieces, ), X S S I I F PAGED, 0)
 PIECES(NAMED(attention_in_pieces, ), X S I I F PAGED, 0, 0, 1)

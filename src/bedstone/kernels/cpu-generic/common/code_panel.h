@@ -43,10 +43,23 @@ typedef struct {
     size_t skip, bytes;      /* of each row, what lies before and how much */
     const uint8_t *at, *end; /* of the row that is begun */
     int each;                /* lines of a step */
+    bs_coming *along;        /* of launches to come, or null */
 } bs_sender;
+
+#define BS_SEND_ALONG 2 /* lines of a step */
+
+static BS_INLINE void bs_send_along(bs_coming *c)
+{
+    if (c->now.at >= c->now.end) {
+        if (c->next == c->last) return;
+        c->now = *c->next++;
+    }
+    for (int i = 0; i < BS_SEND_ALONG; i++, c->now.at += 64) __builtin_prefetch(c->now.at, 0, 2);
+}
 
 static BS_INLINE void bs_send(bs_sender *s)
 {
+    if (s->along) bs_send_along(s->along);
     if (s->at >= s->end) {
         if (!s->rows) return;
         s->rows--;

@@ -132,7 +132,7 @@ static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, int w
     int first = next.row - next.row % BS_STORED_ROWS, more = first + BS_STORED_ROWS < w->count;
     panels[0] = w->row[first];
     panels[1] = w->row[more ? first + BS_STORED_ROWS : first];
-    bs_sender s = {.w = panels, .rows = wide > BS_STORED_ROWS && more ? 2 : 1};
+    bs_sender s = {.along = p->sender->along, .w = panels, .rows = wide > BS_STORED_ROWS && more ? 2 : 1};
     s.skip = next.before + BS_STORED_ROWS * bs_row_bytes(32 * next.first);
     s.bytes = BS_STORED_ROWS * bs_row_bytes(32 * next.count);
     s.each = bs_ceil_div(s.rows * bs_ceil_div((int)s.bytes, 64), steps);
@@ -165,7 +165,7 @@ static BS_INLINE bs_sender bs_after(const bs_weight_rows *w, int k, int c, const
 static void bs_codes_stored(const bs_activations *a, const bs_weight_rows *w, int first, size_t from, int rows,
                             bs_scratch *scratch)
 {
-    bs_sender sender;
+    bs_sender sender = {.along = bs_along ? bs_along() : 0};
     bs_brought *brought = (bs_brought *)scratch->panel;
     bs_pass pass = {.first = first, .count = bs_min(BS_SPAN, a->k / 32 - first), .rows = brought, .sender = &sender};
     int steps = pass.count * bs_ceil_div(rows, BS_STORED_TILE);
@@ -195,7 +195,7 @@ static void bs_codes_many(const bs_activations *a, const bs_weight_rows *w, size
             continue;
         }
 #endif
-        bs_sender sender;
+        bs_sender sender = {0};
         bs_pass pass = {.first = first, .count = bs_min(BS_SPAN, a->k / 32 - first), .span = span};
         pass.sender = &sender;
         pass.panel = bs_panel_at(span + 1, pass.count);

@@ -4,6 +4,8 @@
 
 #include <format.h>
 
+BS_ALONG
+
 #define BS_LIST 64         /* weight rows a call takes */
 #define BS_CHUNK 256       /* activation rows a call takes, at most: see bs_chunk */
 #define BS_FLOAT_CHUNK 128
