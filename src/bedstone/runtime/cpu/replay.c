@@ -12,6 +12,8 @@
  * A thread looks at the list only while it is marked busy, and marks itself so only while the job is
  * open. Closing a job waits for busy threads, so a list may be changed as soon as bs_replay returns.
  *
+ * A thread that begins a launch is told what it will read before long: see ahead.h.
+ *
  * Waiting spins for a moment, then sleeps in the kernel. A job with no launch of several blocks
  * never wakes the other threads.
  */
@@ -32,32 +34,9 @@
 #include <xmmintrin.h>
 #endif
 
+#include "ahead.h"
+
 #define LINE 64
-
-typedef union {
-  void *ptr;
-  int32_t i32;
-  int64_t i64;
-  float f32;
-  uint8_t u8;
-  uint64_t word;
-} bs_arg;
-
-typedef struct {
-  uint32_t x, y, z;
-} bs_dim3;
-
-typedef void bs_kernel(const bs_arg *args, const bs_dim3 *block_index, const bs_dim3 *grid,
-                       void *shared);
-
-/* One launch: seven words, laid out by bedstone.runtime.image. */
-typedef struct {
-  bs_kernel *entry;
-  const bs_arg *args;
-  uint64_t x, y, z;
-  uint64_t shared;
-  uint64_t active;
-} bs_launch;
 
 /* After repetition r, `bytes` bytes at `source` are copied to `sink` + r * `bytes`. */
 typedef struct {
@@ -74,25 +53,6 @@ typedef struct {
   uint64_t tap_count;
 } job;
 
-/* Memory that an entry reads, and how a module is told of it: laid out by the kernels' abi.h. */
-typedef struct {
-  const uint8_t *at, *end;
-} bs_range;
-
-typedef struct {
-  bs_range now;
-  const bs_range *next, *last;
-} bs_coming;
-
-/* Writes down what blocks [from, to) of `blocks` read, `most` ranges at most; how many there are. */
-typedef int32_t bs_reads(const bs_arg *args, uint64_t from, uint64_t to, uint64_t blocks,
-                         bs_range *out, int32_t most);
-
-typedef struct {
-  bs_kernel *entry;
-  bs_reads *reads;
-} teller;
-
 /* One launch (NULL: the taps of a repetition) at its place in the history of the pool. */
 typedef struct {
   const bs_launch *launch;
@@ -108,9 +68,6 @@ typedef struct {
   _Atomic uint32_t sleepers;
 } gate;
 
-enum { TELLERS = 32, RANGES = 512 };
-enum { HORIZON = 8 }; /* launches ahead of which memory is sent for: what is sent for earlier is pushed out again */
-
 typedef struct bs_pool bs_pool;
 
 typedef struct {
@@ -122,9 +79,7 @@ typedef struct {
   uint32_t index;
   int32_t cpu;
   void *shared;
-  uint64_t told; /* the launch whose ranges are those that are coming */
-  bs_coming coming;
-  bs_range ranges[RANGES];
+  prospect ahead;
 } worker;
 
 struct bs_pool {
@@ -140,8 +95,7 @@ struct bs_pool {
   uint32_t spins;
   _Atomic uint32_t stop;
   pid_t pid;
-  uint32_t tellers;
-  teller known[TELLERS];
+  tellers known;
 };
 
 /* Some microseconds before helping: what is taken from a thread that is nearly through comes from its caches. */
@@ -208,8 +162,6 @@ static int enter(worker *self, uint32_t job_number) {
 
 static void leave(worker *self) { atomic_store_explicit(&self->busy, 0, memory_order_release); }
 
-static uint64_t blocks(const bs_launch *l) { return l->active ? l->x * l->y * l->z : 0; }
-
 static void run_blocks(const bs_launch *l, uint64_t from, uint64_t to, void *shared) {
   if (from == to) return;
   const bs_dim3 grid = {(uint32_t)l->x, (uint32_t)l->y, (uint32_t)l->z};
@@ -253,8 +205,8 @@ static void tap_all(const job *j, uint64_t round) {
 
 /* Claims the next chunk of a thread's share of a turn; the number of blocks, from `*from` on. */
 static uint64_t claim(const bs_pool *pool, uint32_t owner, const turn *t, uint64_t *from) {
-  uint64_t each = t->total / pool->threads, rest = t->total % pool->threads;
-  uint64_t size = each + (owner < rest);
+  uint64_t first = share_begins(t->total, (one_of){owner, pool->threads});
+  uint64_t size = share_begins(t->total, (one_of){owner + 1, pool->threads}) - first;
   uint64_t chunk_size = (size + CHUNKS - 1) / CHUNKS;
   _Atomic uint64_t *share = &pool->workers[owner].share;
   uint64_t seen = atomic_load(share);
@@ -264,7 +216,7 @@ static uint64_t claim(const bs_pool *pool, uint32_t owner, const turn *t, uint64
     uint64_t start = chunk * chunk_size;
     if (last > t->number || start >= size) return 0;
     if (atomic_compare_exchange_weak(share, &seen, t->number << CHUNK_BITS | (chunk + 1))) {
-      *from = each * owner + (owner < rest ? owner : rest) + start;
+      *from = first + start;
       return size - start < chunk_size ? size - start : chunk_size;
     }
   }
@@ -293,36 +245,6 @@ static int help(worker *self, const turn *t) {
   return helped;
 }
 
-static bs_reads *reads_of(const bs_pool *pool, const bs_launch *l) {
-  for (uint32_t i = 0; i < pool->tellers; i++)
-    if (pool->known[i].entry == l->entry) return pool->known[i].reads;
-  return NULL;
-}
-
-/* What this thread's share of launch `at` reads is what comes. */
-static void tell(worker *self, const job *j, uint64_t at, bs_reads *reads) {
-  const bs_launch *l = &j->launches[at];
-  uint64_t total = blocks(l), threads = self->pool->threads;
-  uint64_t each = total / threads, rest = total % threads, i = self->index;
-  uint64_t from = each * i + (i < rest ? i : rest);
-  int32_t count = reads(l->args, from, from + each + (i < rest), total, self->ranges, RANGES);
-  self->told = at;
-  self->coming = (bs_coming){{NULL, NULL}, self->ranges, self->ranges + count};
-}
-
-/* Looks from launch `at` for one that tells what it reads, if none is looked out for. */
-static void look_ahead(worker *self, const job *j, uint64_t at) {
-  const bs_pool *pool = self->pool;
-  if (pool->tellers == 0 || (self->coming.last != NULL && self->told > at)) return;
-  self->coming = (bs_coming){{NULL, NULL}, NULL, NULL};
-  for (uint64_t i = at + 1; i < j->count && i <= at + HORIZON; i++) {
-    bs_reads *reads = reads_of(pool, &j->launches[i]);
-    if (reads == NULL || blocks(&j->launches[i]) == 0) continue;
-    tell(self, j, i, reads);
-    return;
-  }
-}
-
 /* Sees a turn through to its end, helping where others lag; whether the job is still open. */
 static int finish_turn(worker *self, uint32_t job_number, const turn *t) {
   while (!is_over(self->pool, t->number, SPINS_BEFORE_HELPING)) {
@@ -345,9 +267,10 @@ static turn walk(worker *self, uint32_t job_number) {
   const job j = pool->job;
   t.number = pool->turns_before;
   t.ran_after = pool->ran_before;
+  const one_of who = {self->index, pool->threads};
   leave(self);
   for (t.round = 0; t.round < j.repeat; t.round++) {
-    self->coming = (bs_coming){{NULL, NULL}, NULL, NULL};
+    look_nowhere(&self->ahead);
     for (uint64_t i = 0; i <= j.count; i++) {
       if (!enter(self, job_number)) return t;
       t.launch = i < j.count ? &j.launches[i] : NULL;
@@ -355,7 +278,7 @@ static turn walk(worker *self, uint32_t job_number) {
       if (t.total > 0) {
         t.number++;
         t.ran_after += t.total;
-        if (t.launch) look_ahead(self, &j, i);
+        if (t.launch) look_ahead(&self->ahead, &pool->known, who, t.launch, j.count - i);
         run_share(self, self->index, &t);
       }
       leave(self);
@@ -386,10 +309,11 @@ static void run_shared(bs_pool *pool) {
 
 static void run_alone(bs_pool *pool) {
   const job *j = &pool->job;
+  prospect *ahead = &pool->workers[0].ahead;
   for (uint64_t round = 0; round < j->repeat; round++) {
-    pool->workers[0].coming = (bs_coming){{NULL, NULL}, NULL, NULL};
+    look_nowhere(ahead);
     for (uint64_t i = 0; i < j->count; i++) {
-      look_ahead(&pool->workers[0], j, i);
+      look_ahead(ahead, &pool->known, (one_of){0, 1}, &j->launches[i], j->count - i);
       run_blocks(&j->launches[i], 0, blocks(&j->launches[i]), pool->workers[0].shared);
     }
     tap_all(j, round);
@@ -408,7 +332,7 @@ static void *work(void *argument) {
   bs_pool *pool = self->pool;
   uint32_t number = 0;
   float_mode_default();
-  mine = &self->coming;
+  mine = &self->ahead.coming;
   for (;;) {
     number = gate_next(&pool->job_number, number, pool->spins);
     if (atomic_load(&pool->stop)) return NULL;
@@ -420,7 +344,7 @@ int bs_replay(bs_pool *pool, const bs_launch *launches, uint64_t count, uint64_t
               const bs_tap *taps, uint64_t tap_count) {
   if (pool->pid != getpid()) return BS_FORKED;
   uint32_t mode = float_mode_default();
-  mine = &pool->workers[0].coming;
+  mine = &pool->workers[0].ahead.coming;
   pool->job = (job){launches, count, repeat, taps, tap_count};
   if (is_shared(pool))
     run_shared(pool);
@@ -431,11 +355,9 @@ int bs_replay(bs_pool *pool, const bs_launch *launches, uint64_t count, uint64_t
   return BS_OK;
 }
 
-/* Has `reads` tell what `entry` reads; not while a job runs. More than a pool knows are not asked. */
+/* Has `reads` tell what `entry` reads; not while a job runs. */
 void bs_pool_ask(bs_pool *pool, bs_kernel *entry, bs_reads *reads) {
-  for (uint32_t i = 0; i < pool->tellers; i++)
-    if (pool->known[i].entry == entry) return;
-  if (pool->tellers < TELLERS) pool->known[pool->tellers++] = (teller){entry, reads};
+  add_teller(&pool->known, entry, reads);
 }
 
 /* Gives every thread at least `bytes` bytes of shared memory; not while a job runs. */

@@ -11,7 +11,7 @@ from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.cpu.cores import usable_cores
 from bedstone.runtime.device import Tap
 
-_SOURCE = Path(__file__).with_name("replay.c")
+_SOURCES = tuple(Path(__file__).with_name(name) for name in ("replay.c", "ahead.h", "launch.h"))
 _DIGITS = 32
 _FLAGS = ("-O2", "-pthread")
 _FAILURES = {
@@ -29,14 +29,15 @@ def build_replayer(cache: Path) -> Path:
 
     Raises `TargetError`: it does not, and the machine has no C compiler.
     """
-    what = "\0".join((*_FLAGS, os.uname().machine, _SOURCE.read_text()))
+    texts = (source.read_text() for source in _SOURCES)
+    what = "\0".join((*_FLAGS, os.uname().machine, *texts))
     built = cache / f"replay-{hashlib.sha256(what.encode()).hexdigest()[:_DIGITS]}.so"
     if not built.exists():
         # neither is needed where the object is there: they are slow to load, a compiler to ask
         from bedstone.target.cache import write_whole  # noqa: PLC0415
         from bedstone.target.toolchain import compile_shared, find_compiler  # noqa: PLC0415
 
-        made = compile_shared([_SOURCE], flags=_FLAGS, cache=cache, compiler=find_compiler())
+        made = compile_shared(_SOURCES[:1], flags=_FLAGS, cache=cache, compiler=find_compiler())
         write_whole(built, made.read_bytes())
     return built
 
