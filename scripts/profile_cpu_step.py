@@ -28,6 +28,7 @@ from bedstone.build.compile import compile_checkpoint
 from bedstone.build.request import Options, Request
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.lane.plan import RULES
+from bedstone.runtime.cpu import device
 from bedstone.runtime.cpu.replayer import Replayer
 from bedstone.runtime.device import Tap
 from bedstone.runtime.generate import Generator
@@ -44,7 +45,7 @@ CLOCKED = """
 #include <dlfcn.h>
 #include <time.h>
 typedef void kernel(const bs_arg *, const bs_dim3 *, const bs_dim3 *, void *);
-typedef struct { uint64_t entry, args, index; } launch;
+typedef struct { uint64_t entry, args, index, reads; } launch;
 typedef struct { uint64_t first, last, busy, blocks; } span;
 enum { THREADS = 64, LAUNCHES = 4096 };
 BS_EXPORT span spans[THREADS][LAUNCHES];
@@ -61,7 +62,7 @@ BS_EXPORT const char *name_of(void *entry)
     Dl_info info;
     return dladdr(entry, &info) && info.dli_sname ? info.dli_sname : "?";
 }
-BS_EXPORT void clocked(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
+static void run(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
 {
     const launch *of = (const launch *)args;
     if (!mine) mine = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
@@ -71,6 +72,20 @@ BS_EXPORT void clocked(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *
     s->last = now();
     if (!s->blocks++) s->first = from;
     s->busy += s->last - from;
+}
+BS_EXPORT void clocked(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
+{
+    run(args, block, grid, shared);
+}
+BS_EXPORT void telling(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
+{
+    run(args, block, grid, shared);
+}
+BS_READS(telling)
+{
+    const launch *of = (const launch *)args;
+    typedef int32_t reads(const bs_arg *, uint64_t, uint64_t, uint64_t, bs_range *, int32_t);
+    return ((reads *)of->reads)((const bs_arg *)of->args, from, to, blocks, out, most);
 }
 """
 THREADS, LAUNCHES = 64, 4096
@@ -112,7 +127,9 @@ class Clock:
         unit = Unit((source,), ("-O2",), include=include)
         (path,) = compile_many([unit], cache=cache, compiler=find_compiler())
         self.library = ctypes.CDLL(str(path))
-        self.entry = ctypes.addressof(ctypes.c_char.in_dll(self.library, "clocked"))
+        self.entry = found(self.library, "clocked")
+        self.telling = found(self.library, "telling")
+        self.reads = found(self.library, "bs_reads_telling")
         raw = (ctypes.c_uint8 * (THREADS * LAUNCHES * SPAN.itemsize)).in_dll(self.library, "spans")
         self.spans = np.ctypeslib.as_array(raw).view(SPAN).reshape(THREADS, LAUNCHES)
         self.library.name_of.restype = ctypes.c_char_p
@@ -120,6 +137,7 @@ class Clock:
         self.names: list[str] = []
         self.steps: list[list[Timed]] = []
         self.plain = Replayer.replay
+        self.asked: set[Replayer] = set()
 
     def stand_in(self) -> Callable[[Replayer, int, int, int, Sequence[Tap]], None]:
         """What a replayer is to have as its method `replay` meanwhile."""
@@ -138,15 +156,34 @@ class Clock:
         words = (ctypes.c_uint64 * (LAUNCH_WORDS * count)).from_address(launches)
         table = np.ctypeslib.as_array(words).reshape(count, LAUNCH_WORDS).copy()
         self.names = [self.library.name_of(int(entry)).decode() for entry in table[:, 0]]
-        records = np.stack([table[:, 0], table[:, 1], np.arange(count, dtype=np.uint64)], axis=1)
-        records = np.ascontiguousarray(records)
-        table[:, 0] = self.entry
-        table[:, 1] = records.ctypes.data + 24 * np.arange(count, dtype=np.uint64)
+        if replayer not in self.asked:
+            self.asked.add(replayer)
+            replayer.ask(self.telling, self.reads)
+        reads = np.array([reads_of(name) for name in self.names], np.uint64)
+        index = np.arange(count, dtype=np.uint64)
+        records = np.ascontiguousarray(np.stack([table[:, 0], table[:, 1], index, reads], axis=1))
+        table[:, 0] = np.where(reads > 0, self.telling, self.entry)
+        table[:, 1] = records.ctypes.data + records.strides[0] * index
         for round_ in range(repeat):
             self.spans[:] = 0
             at = [Tap(tap.source, tap.sink + round_ * tap.nbytes, tap.nbytes) for tap in taps]
             self.plain(replayer, table.ctypes.data, count, 1, at)
             self.steps.append(timed(self.spans[:, :count]))
+
+
+def found(library: ctypes.CDLL, name: str) -> int:
+    """The address of a symbol, 0 where there is none."""
+    try:
+        return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+    except ValueError:
+        return 0
+
+
+def reads_of(name: str) -> int:
+    """The function that tells what an entry of a loaded module reads; 0 where none does."""
+    return max(
+        (found(library, f"bs_reads_{name}") for library in device.LOADED.values()), default=0
+    )
 
 
 def timed(spans: NDArray[np.void]) -> list[Timed]:

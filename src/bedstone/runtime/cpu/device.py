@@ -25,7 +25,7 @@ from bedstone.target.features import lacks, read_features, stated_needs
 
 # The dynamic linker keeps a shared object until the process ends and knows it by the path it was
 # opened under, so each object is opened once a process and its descriptor is never reused.
-_LOADED: dict[str, ctypes.CDLL] = {}
+LOADED: dict[str, ctypes.CDLL] = {}
 _LOADING = threading.Lock()
 
 WORTH_A_COPY = 64 * 1024
@@ -173,7 +173,7 @@ class CpuDevice:
 def _load(artifact: Artifact) -> ctypes.CDLL:
     """The shared object with these very bytes: a sealed copy of what was hashed is opened."""
     with _LOADING:
-        library = _LOADED.get(artifact.sha256)
+        library = LOADED.get(artifact.sha256)
         if library is None:
             try:
                 library = _open_sealed(artifact)
@@ -181,7 +181,7 @@ def _load(artifact: Artifact) -> ctypes.CDLL:
                 raise KernelError(
                     f"module `{artifact.module}` (`{artifact.path}`) does not load: {error}"
                 ) from error
-            _LOADED[artifact.sha256] = library
+            LOADED[artifact.sha256] = library
         return library
 
 
