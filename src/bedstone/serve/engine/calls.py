@@ -104,7 +104,7 @@ class Calls:
         self._roles = cache(self._roles_of)
         programs: Items[Shape | Chain] = (*self._protocol.shapes, *self._protocol.chains)
         self._names = {program.program: _collected(program) for program in programs}
-        self._chains = cache(self._chain_after)
+        self._chains: dict[tuple[str, int], Chain | None] = {}
         self._counts = cache(lambda rows, groups: self._protocol.call_vars(rows, groups, longest=1))
         self._context = self._protocol.context.name if self._protocol.context else None
         self._pad = 0
@@ -191,7 +191,15 @@ class Calls:
 
     def follow(self, program: Shape | Chain) -> Chain | None:
         """The chain that goes on from a step of all rows."""
-        return self._chains(program, len(self._rows))
+        if isinstance(program, Chain):
+            return program
+        count = len(self._rows)
+        key = program.program, count
+        if key not in self._chains:
+            _, width = self._step_of(count)
+            found = self._protocol.follow(program, width, self._reads)
+            self._chains[key] = next(iter(found), None)
+        return self._chains[key]
 
     def chain(self, chain: Chain, already: int) -> Flight:
         """Start a step that takes its inputs from the one before, `already` steps after the rows'.
@@ -249,12 +257,6 @@ class Calls:
 
     def _roles_of(self, shape: Shape) -> tuple[Role, ...]:
         return tuple(role for role in self._protocol.roles if role.buffer in shape.inputs)
-
-    def _chain_after(self, program: Shape | Chain, count: int) -> Chain | None:
-        if isinstance(program, Chain):
-            return program
-        _, width = self._step_of(count)
-        return next(iter(self._protocol.follow(program, width, self._reads)), None)
 
     def _given(self, rows: int, groups: int, longest: int) -> Mapping[str, int]:
         """The vars of a call."""
