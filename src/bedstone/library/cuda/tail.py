@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from bedstone.library.cuda.dense import threads
 from bedstone.library.kernel import (
     CacheType,
-    Dim,
     Extent,
     Geometry,
     Joining,
@@ -27,8 +26,14 @@ BLOCKS = 132
 SHARED = 217 * 1024
 """Bytes of a block: all that a multiprocessor has, but for what its sums stand in."""
 
+MOST_WIDTH, MOST_FF = 16384, 65536
+"""What blocks tell each other lies in memory of the module, which has room for so many outputs."""
+
 _SPAN = 256
-"""Values that a warp multiplies at a time; it codes 32 of them in 40 bytes."""
+"""Values that a warp multiplies at a time."""
+
+_LOT = 32
+"""Values that share a scale; in 44 bytes they are coded, with a share of the row's squares."""
 
 _WARPS = 8
 """They share a row, a span each in turn: no row is shorter than all of theirs."""
@@ -45,7 +50,7 @@ _HANDED = frozenset({"o", "mid", "m", "h", "d", "xn"})
 
 _ORDER = (
     *("attended", "wo", "x", "w_post", "wg", "wu", "wd", "w_in", "w0", "w1", "w2"),
-    *("sum", "y0", "y1", "table", "slot", "o", "h", "d"),
+    *("sum", "y0", "y1", "table", "slot"),
     *("inner", "width", "ff", "n0", "n1", "n2", "act"),
     *("eps_post", "plus_one_post", "eps", "plus_one"),
 )
@@ -74,10 +79,11 @@ def _suits(fmt: Format) -> Suits:
     tile = _ROWS * (fmt.row_bytes(_SPAN * _WARPS) + 48)
 
     def suits(sizes: Mapping[str, int], _: CacheType) -> bool:
-        rows = (sizes["inner"], sizes["width"], sizes["ff"])
-        coded = -(-max(rows) // _SPAN) * _SPAN * 40 // 32
-        room = SHARED - coded - 2 * 4 * sizes["width"]
-        return min(rows) >= _SPAN * _WARPS and sizes["width"] % 4 == 0 and room >= 2 * tile
+        width, rows = sizes["width"], (sizes["inner"], sizes["width"], sizes["ff"])
+        told = width <= MOST_WIDTH and sizes["ff"] <= MOST_FF and width % _LOT == 0
+        coded = -(-max(rows) // _SPAN) * _SPAN // _LOT * 44
+        own = 3 * 4 * _LOT * -(-width // (_LOT * BLOCKS))
+        return told and min(rows) >= _SPAN * _WARPS and SHARED - coded - own >= 2 * tile
 
     return suits
 
@@ -98,7 +104,6 @@ def _joinings() -> Iterator[Joining]:
             suits=_suits(FORMATS[name]),
             settled=_SETTLED,
             order=_ORDER,
-            parts={"o": (Dim(("width",)),), "h": (Dim(("ff",)),), "d": (Dim(("width",)),)},
             roomy=True,
         )
 

@@ -186,8 +186,10 @@ struct format_q4_k {
     }
     // Of blocks 2 pair and 2 pair + 1: scales and least values, a byte each.
     static __device__ __forceinline__ void pair_levels(u32 low, u32 high, u32 rest, int pair, u32 &scales, u32 &least) {
-        bool later = pair >= 2;
-        int shift = pair % 2 * 16, above = later ? shift + 4 : shift;
+        pair_levels(low, high, rest, pair >= 2, pair % 2 * 16, scales, least);
+    }
+    static __device__ __forceinline__ void pair_levels(u32 low, u32 high, u32 rest, bool later, int shift, u32 &scales, u32 &least) {
+        int above = later ? shift + 4 : shift;
         u32 own = later ? 0x0f0fu : 0x3f3fu, more = later ? 0x3030u : 0;
         scales = ((later ? rest : low) >> shift & own) | (low >> (shift + 2) & more);
         least = ((later ? rest : high) >> above & own) | (high >> (shift + 2) & more);

@@ -1,32 +1,27 @@
 // What a layer does behind its attention, for one row, in one launch: the product of what was attended, its sum
 // with the row and the norm of that, the gated unit, its product; and then the next layer's sum, norm, and products.
 //
-// Every block makes a share of each product's outputs and waits for the others' before the next. Meanwhile weights
-// keep coming: some warps send for those of all products, one after the other. All products go by the same code,
-// which so stays near: what is executed for the first time comes from memory too. What is made of a row has the bits
-// that launches apart give.
+// Every block makes a share of each product's outputs, codes what is multiplied next, and tells the others. A norm's
+// weights are in what is coded, its factor is that of the product's outputs. Meanwhile weights keep coming: some warps
+// send for those of all products, one after the other. All products go by the same code, which so stays near: what is
+// executed for the first time comes from memory too.
 #include "act.cuh"
-#include "meeting.cuh"
 #include "pack.cuh"
+#include "tail_job.cuh"
 #include "tail_row.cuh"
 
 #define ROUND 16 // turns whose sums stand in shared memory
 #define SUMS (ROUND * GROUP * SPLIT)
 #define SHARED_BYTES (217 * 1024)
+#define MOST_WIDTH 16384
+#define MOST_FF 65536
 
-struct norm_of {
-    const float *w;
-    float eps;
-    int plus_one;
-};
+// What blocks tell of a product's outputs: nobody but a module's launches writes it.
+static __device__ uint4 told_o[MOST_WIDTH / LOT * LOT_WORDS], told_h[MOST_FF / LOT * LOT_WORDS], told_d[MOST_WIDTH / LOT * LOT_WORDS];
 
-struct tail {
-    const float *attended, *x;
-    norm_of behind, before;
-    float *sum, *o, *h, *d; // where x and all that is added comes to lie; what the first three products make
-    cache_t *table;
-    const int *slot;
-    int width, act;
+// A block's own outputs of the row, and of the norms' weights.
+struct own_row {
+    float *kept, *behind, *before;
 };
 
 static __device__ __forceinline__ float added(const float *sums) {
@@ -36,102 +31,125 @@ static __device__ __forceinline__ float added(const float *sums) {
     return sum;
 }
 
-static __device__ __forceinline__ void put(const tail &t, const product &j, int output, float value) {
-    int part = j.part_of(output);
-    if (j.y[part]) {
-        j.y[part][output] = value;
-    } else if (int slot = *t.slot; slot >= 0) {
-        t.table[(i64)slot * j.n[part] + output] = from_f32<cache_t>(value);
-    }
+// Adds an output to the row, whose norm is multiplied next.
+static __device__ __forceinline__ void tell_sum(const tail &t, const own_row &own, bool back, int mine, int output, float value,
+                                                uint4 *to, u32 launch) {
+    float sum = __fadd_rn(own.kept[mine], value);
+    if (back) t.sum[output] = sum;
+    else own.kept[mine] = sum;
+    tell_lot(to, back ? t.before.weighted(sum, own.before[mine]) : t.behind.weighted(sum, own.behind[mine]), sum, launch);
 }
 
-// Outputs of which all sums are there, from a block's `first` on.
-static __device__ __forceinline__ void put_round(const tail &t, const product &j, const dealt &s, const float *sums, int first) {
+// Outputs of which all sums are there, from a block's `first` on; `by` is the factor of what was multiplied.
+static __device__ __forceinline__ void put_round(const tail &t, const product &j, int which, const dealt &s, const own_row &own,
+                                                 const float *sums, int first, float by, u32 launch) {
     int count = min(s.outputs - first, (ROUND >> j.gated) * GROUP);
 #pragma unroll 1
     for (int i = threadIdx.x; i < count; i += THREADS) {
         const float *made = sums + (i << j.gated) * SPLIT;
-        float value = added(made);
-        if (j.gated) value = gated(value, added(made + SPLIT), t.act);
-        put(t, j, s.first + first + i, value);
+        int mine = first + i, output = s.first + mine;
+        uint4 *to = j.told + output / LOT * LOT_WORDS;
+        float value = __fmul_rn(by, added(made));
+        if (which == GATED) tell_lot(to, gated(value, __fmul_rn(by, added(made + SPLIT)), t.act), 0, launch);
+        else if (which == NEXT) put(t, j, output, value);
+        else tell_sum(t, own, which == BACK, mine, output, value, to, launch);
     }
 }
+
+// What a warp has of every tile, and a lane of it.
+struct warp_share {
+    tail_spans<format> spans;
+    int member, g, row, leads;
+
+    __device__ __forceinline__ explicit warp_share(const ring &from) {
+        member = threadIdx.x / 32 % SPLIT, g = threadIdx.x % 32 / 4, leads = threadIdx.x % 32 == 0;
+        row = g * from.pitch + member * SPAN_BYTES;
+        settle(member), settle(g), settle(row), settle(leads);
+    }
+};
 
 // One turn's tiles, `step` from one to the next: this warp's share of sixteen outputs.
-static __device__ __forceinline__ float multiply_turn(const coded_rows &x, ring &from, int pieces, int step) {
-    place p;
-    int member = threadIdx.x / 32 % SPLIT;
-    float sum[1][2] = {};
+static __device__ __forceinline__ float multiply_turn(const coded_rows &x, const warp_share &my, ring &from, int pieces, int step) {
+    float sum[2] = {};
 #pragma unroll 1
-    for (int span = member; pieces; --pieces, span += SPLIT) {
+    for (int span = my.member; pieces; --pieces, span += SPLIT) {
         from.wait_full();
         if (span < x.spans) {
-            const u8 *tile = from.tile(), *low = tile + p.g * from.pitch + member * SPAN_BYTES, *high = low + 8 * from.pitch;
-            if (!from.exact) low += tile[GROUP * from.pitch + p.g], high += tile[GROUP * from.pitch + p.g + 8];
-            tail_spans<format>::add<1>(sum, low, high, x.at(span));
+            const u8 *tile = from.tile(), *low = tile + my.row, *high = low + 8 * from.pitch;
+            if (!from.exact) low += tile[GROUP * from.pitch + my.g], high += tile[GROUP * from.pitch + my.g + 8];
+            my.spans.add(sum, low, high, x.at(span));
         }
-        from.done();
+        from.done(my.leads);
         from.move(step);
     }
-    return over_lanes(p, sum[0]);
+    return over_lanes(place(), sum);
 }
 
-// A team's first tile of a pair of turns is its own number of tiles behind the first.
-static __device__ __forceinline__ void multiply(const tail &t, const product &j, const coded_rows &x, ring &from, float *sums) {
-    dealt s(j);
-    place p;
-    int team = threadIdx.x / 32 / SPLIT, member = threadIdx.x / 32 % SPLIT;
+// A team's first tile of a pair of turns is its own number of tiles behind the first. `give(first)` takes the block's
+// outputs from there on.
+template <class Give>
+static __device__ __forceinline__ void multiply(const dealt &s, int gated, const coded_rows &x, const warp_share &my, ring &from,
+                                                float *sums, Give give) {
+    int team = threadIdx.x / 32 / SPLIT, t = threadIdx.x % 4;
 #pragma unroll 1
     for (int pair = 0; pair < s.turns; pair += TEAMS) {
         int turn = pair + team, next = pair + TEAMS;
         if (turn < s.turns) {
-            float whole = multiply_turn(x, from, s.pieces, min(TEAMS, s.turns - pair));
-            int local = (turn % ROUND >> j.gated) * GROUP + p.g + 8 * p.t;
-            if (p.t < 2) sums[((local << j.gated) + (turn & j.gated)) * SPLIT + member] = whole;
+            float whole = multiply_turn(x, my, from, s.pieces, min(TEAMS, s.turns - pair));
+            int local = (turn % ROUND >> gated) * GROUP + my.g + 8 * t;
+            if (t < 2) sums[((local << gated) + (turn & gated)) * SPLIT + my.member] = whole;
         } else {
             from.move(s.pieces);
         }
         if (next % ROUND && next < s.turns) continue;
         sync_block();
-        put_round(t, j, s, sums, (pair / ROUND * ROUND >> j.gated) * GROUP);
-        sync_block();
+        give((pair / ROUND * ROUND >> gated) * GROUP);
+        if (next < s.turns) sync_block();
     }
 }
 
+// What is multiplied first, the block's own of the row, and which launch this is. A block without outputs has no
+// part in it: others may write over what was attended before it comes to that.
+static __device__ __forceinline__ u32 begin_row(const tail &t, const dealt &s, const coded_rows &x, const own_row &own) {
+    __shared__ u32 launch;
+    after_previous();
+    if (threadIdx.x == 0) launch = mark_of(launches_before());
+    bring(own.kept, t.x + s.first, s.outputs);
+    if (s.outputs) code_row(x, t.attended);
+    fetched();
+    sync_block();
+    return launch;
+}
+
 // The products in turn, each of what the one before has left.
-static __device__ __forceinline__ void multiply_all(const tail &t, const product *plan, ring from, const row_room &mine, float *sums) {
-    meeting all;
+static __device__ __forceinline__ void multiply_all(const tail &t, const product *plan, ring from, u8 *codes, float *squares,
+                                                    const own_row &own, float *sums) {
+    warp_share my(from);
+    u32 launch = 0;
     from.at = threadIdx.x / 32 / SPLIT;
 #pragma unroll 1
-    for (int i = 0; i < 4; ++i) {
-        const product &j = plan[i];
-        coded_rows x{mine.codes, (j.k + SPAN - 1) / SPAN, j.k, 0};
-        if (i == 0) {
-            after_previous();
-            if (threadIdx.x == 0) all.begin(3);
-            bring(mine.row, t.x, t.width);
+    for (int which = 0; which < PRODUCTS; ++which) {
+        const product &j = plan[which];
+        dealt s(j);
+        told_row row{{codes, (j.k + SPAN - 1) / SPAN, j.k, 0}, squares};
+        if (which == PROJECTED) {
+            launch = begin_row(t, s, row.codes, own);
         } else {
-            fetched();
-            if (threadIdx.x == 0) {
-                *(volatile u32 *)&held = 1;
-                all.meet();
-                *(volatile u32 *)&held = 0;
-            }
+            if (threadIdx.x == 0) *(volatile u32 *)&held = 1;
+            row.receive(plan[which - 1].told, launch);
             sync_block();
+            if (threadIdx.x == 0) *(volatile u32 *)&held = 0;
         }
-        const float *given = i ? t.h : t.attended;
-        scaling how{nullptr, 0, i == 1 ? t.behind.plus_one : t.before.plus_one};
-        if (i % 2) {
-            float squares = add_row(mine.row, i == 1 ? t.o : t.d, t.width);
-            how.by = 1.0f / sqrtf(squares / (float)t.width + (i == 1 ? t.behind.eps : t.before.eps));
-            how.w = mine.weights, given = mine.row;
-            if (i == 3) give_share(mine.row, t.sum, t.width);
-        }
-        code_row(x, given, how);
-        if (i == 1) bring(mine.weights, t.before.w, t.width);
-        multiply(t, j, x, from, sums);
+        multiply(s, j.gated, row.codes, my, from, sums, [&](int first) {
+            float by = 1;
+            if (which % 2) by = (which == GATED ? t.behind : t.before).factor(row.all_squares(), t.width);
+            put_round(t, j, which, s, own, sums, first, by, launch);
+        });
     }
 }
+
+// Bytes of what a row of k values is told in, and its squares.
+static __device__ __forceinline__ int told_bytes(int k) { return (k + SPAN - 1) / SPAN * (coded_rows::EACH + SPAN / LOT * 4); }
 
 static __device__ __forceinline__ void run(const tail &t, const product *plan) {
     extern __shared__ __align__(128) u8 memory[];
@@ -141,36 +159,41 @@ static __device__ __forceinline__ void run(const tail &t, const product *plan) {
     u64 starts = 0;
     int longest = 0;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < PRODUCTS; ++i) {
         starts |= (u64)plan[i].w[0] | (u64)plan[i].w[1] | (u64)plan[i].w[2] | (u64)format::bytes(plan[i].k);
         longest = max(longest, plan[i].k);
     }
-    float *row = (float *)(memory + (longest + SPAN - 1) / SPAN * coded_rows::EACH), *weights = row + t.width;
-    u8 *room = (u8 *)(weights + t.width);
+    dealt s(plan[BACK]);
+    int most = (t.width / LOT + (int)gridDim.x - 1) / (int)gridDim.x * LOT;
+    float *squares = (float *)(memory + (longest + SPAN - 1) / SPAN * coded_rows::EACH);
+    own_row own;
+    own.kept = (float *)(memory + told_bytes(longest)), own.behind = own.kept + most, own.before = own.behind + most;
+    u8 *room = (u8 *)(own.before + most);
     ring tiles(room, SHARED_BYTES - (u32)(room - memory), barriers, (starts & 15) == 0);
     if (threadIdx.x == 0) held = 0, tiles.begin();
     __syncthreads();
     if (threadIdx.x >= THREADS) {
 #pragma unroll 1
-        for (int i = 0; i < 4; ++i) fetch_product(plan[i], tiles);
+        for (int i = 0; i < PRODUCTS; ++i) fetch_product(plan[i], tiles);
         return;
     }
-    bring(weights, t.behind.w, t.width);
-    multiply_all(t, plan, tiles, {memory, row, weights}, sums);
+    bring(own.behind, t.behind.w + s.first, s.outputs);
+    bring(own.before, t.before.w + s.first, s.outputs);
+    multiply_all(t, plan, tiles, memory, squares, own, sums);
 }
 
 BS_KERNEL(THREADS + 32 * FETCHERS, 1) BS_ENTRY(tail_parts3_, _rows)(
     const float *attended, const u8 *wo, const float *x, const float *w_post, const u8 *wg, const u8 *wu, const u8 *wd,
     const float *w_in, const u8 *w0, const u8 *w1, const u8 *w2, float *sum, float *y0, float *y1, cache_t *table,
-    const int *slot, float *o, float *h, float *d, int inner, int width, int ff, int n0, int n1, int n2, int act, float eps_post,
-    int plus_one_post, float eps, int plus_one) {
-    __shared__ product plan[4];
+    const int *slot, int inner, int width, int ff, int n0, int n1, int n2, int act, float eps_post, int plus_one_post,
+    float eps, int plus_one) {
+    __shared__ product plan[PRODUCTS];
     if (threadIdx.x == 0) {
-        plan[0] = {{wo}, {o}, {width}, inner, 0};
-        plan[1] = {{wg, wu}, {h}, {ff}, width, 1};
-        plan[2] = {{wd}, {d}, {width}, ff, 0};
-        plan[3] = {{w0, w1, w2}, {y0, y1}, {n0, n1, n2}, width, 0};
+        plan[PROJECTED] = {{wo}, {}, {width}, inner, 0, told_o};
+        plan[GATED] = {{wg, wu}, {}, {ff}, width, 1, told_h};
+        plan[BACK] = {{wd}, {}, {width}, ff, 0, told_d};
+        plan[NEXT] = {{w0, w1, w2}, {y0, y1}, {n0, n1, n2}, width, 0, nullptr};
     }
     __syncthreads();
-    run({attended, x, {w_post, eps_post, plus_one_post}, {w_in, eps, plus_one}, sum, o, h, d, table, slot, width, act}, plan);
+    run({attended, x, {w_post, eps_post, plus_one_post}, {w_in, eps, plus_one}, sum, table, slot, width, act}, plan);
 }

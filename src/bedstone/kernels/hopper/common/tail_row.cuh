@@ -1,16 +1,13 @@
-// A row of activations in a block's shared memory: as floats, normed, in eight bits.
+// A row of activations in eight bits: as each block codes it for itself, and as blocks tell it each other.
+//
+// Outputs that are multiplied next go by lots, of 32 that share a scale. The block that has made a lot codes it, and
+// tells of it in four words: eight of codes, the scale, the scaled sum of codes, and the sum of squares of what a norm is taken of.
 #pragma once
 #include "copies.cuh"
 #include "tail_tiles.cuh"
+#include "telling.cuh"
 
-#define NORM_THREADS 256 // that sum squares, as `norm` does
-
-// What of the row a block has at hand.
-struct row_room {
-    u8 *codes;      // of what is multiplied
-    float *row;     // x and what was added to it so far
-    float *weights; // of the norm that comes next
-};
+#define LOT_WORDS 4
 
 // A row to shared memory behind the threads' backs, until `fetched`.
 static __device__ __forceinline__ void bring(float *to, const float *from, int width) {
@@ -18,66 +15,67 @@ static __device__ __forceinline__ void bring(float *to, const float *from, int w
     for (int i = 4 * threadIdx.x; i < width; i += 4 * THREADS) copy_16(shared_address(to + i), from + i);
 }
 
-static __device__ __forceinline__ float4 add_four(float4 a, float4 b) {
-    return make_float4(__fadd_rn(a.x, b.x), __fadd_rn(a.y, b.y), __fadd_rn(a.z, b.z), __fadd_rn(a.w, b.w));
-}
+// Where what a block has been told lies.
+struct told_row {
+    coded_rows codes;
+    float *squares; // of each lot
 
-// Adds what all blocks have made to the row; of the sum its square sum, in the order of `norm`.
-static __device__ __forceinline__ float add_row(float *row, const float *made, int width) {
-    __shared__ float squares[NORM_THREADS / 32];
-    int lane = threadIdx.x % 32;
-    if (threadIdx.x < NORM_THREADS) {
+    // One of a lot's eleven numbers.
+    __device__ __forceinline__ u32 *at(int lot, int number) const {
+        u8 *pair = codes.memory + codes.spans * SPAN + 8 * lot;
+        u8 *last = number == 8 ? pair : number == 9 ? pair + 4 : (u8 *)(squares + lot);
+        return (u32 *)(number < 8 ? codes.memory + LOT * lot + 4 * number : last);
+    }
+    __device__ __forceinline__ void put(int word, const uint4 &v) const {
+        int lot = word / LOT_WORDS, number = word % LOT_WORDS * 3;
+        *at(lot, number) = v.x, *at(lot, number + 1) = v.y;
+        if (number < 9) *at(lot, number + 2) = v.z;
+    }
+    // All lots, of whoever has made them; past the row's end zeros.
+    __device__ __forceinline__ void receive(const uint4 *told, u32 launch) const {
+        int lots = codes.k / LOT, words = codes.spans * (SPAN / LOT) * LOT_WORDS;
+#pragma unroll 1
+        for (int first = threadIdx.x; first < words; first += 3 * THREADS) {
+            uint4 v[3];
+#pragma unroll
+            for (int n = 0; n < 3; ++n) {
+                int word = first + n * THREADS;
+                v[n] = make_uint4(0, 0, 0, launch);
+                if (word < lots * LOT_WORDS) v[n] = ask(told + word);
+            }
+#pragma unroll
+            for (int n = 0; n < 3; ++n) {
+                int word = first + n * THREADS;
+                if (word >= words) break;
+                await(v[n], told + word, launch);
+                put(word, v[n]);
+            }
+        }
+    }
+    // Of all lots, for a warp.
+    __device__ __forceinline__ float all_squares() const {
         float sum = 0;
 #pragma unroll 4
-        for (int i = 4 * threadIdx.x; i < width; i += 4 * NORM_THREADS) {
-            float4 v = add_four(*(const float4 *)(row + i), __ldcg((const float4 *)(made + i)));
-            *(float4 *)(row + i) = v;
-            sum = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, sum))));
-        }
-        sum = warp_sum(sum);
-        if (lane == 0) squares[threadIdx.x / 32] = sum;
-    }
-    sync_block();
-    return warp_sum(lane < NORM_THREADS / 32 ? squares[lane] : 0.0f);
-}
-
-// How values become what is multiplied: times a factor, and each times its weight; where there are none, as they are.
-struct scaling {
-    const float *w;
-    float by;
-    int plus_one; // the weight is 1 + w
-
-    __device__ __forceinline__ void apply(float (&v)[8], int at, int k) const {
-        if (!w) return;
-        float weight[8];
-        load_eight(weight, w, at, k);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) v[i] = __fmul_rn(__fmul_rn(v[i], by), plus_one ? __fadd_rn(1.0f, weight[i]) : weight[i]);
+        for (int i = threadIdx.x % 32; i < codes.k / LOT; i += 32) sum = __fadd_rn(sum, squares[i]);
+        return warp_sum(sum);
     }
 };
 
-// A row in eight bits, from wherever it lies.
-static __device__ __forceinline__ void code_row(const coded_rows &to, const float *x, const scaling &how) {
-    constexpr int STEP = 8 * THREADS;
-    int end = to.spans * SPAN;
-#pragma unroll 1
-    for (int i = 8 * threadIdx.x; i < end; i += 3 * STEP) {
-        float v[3][8];
-#pragma unroll
-        for (int n = 0; n < 3; ++n) load_eight(v[n], x, i + n * STEP, to.k);
-#pragma unroll
-        for (int n = 0; n < 3; ++n) {
-            int at = i + n * STEP;
-            if (at >= end) break;
-            how.apply(v[n], at, to.k);
-            to.put(v[n], 0, at);
-        }
-    }
-    sync_block();
+// A lot, a value a lane; `kept` is what a norm is taken of.
+static __device__ __forceinline__ void tell_lot(uint4 *to, float value, float kept, u32 launch) {
+    int lane = threadIdx.x % 32, first = 12 * lane;
+    float scale = scale_of(__reduce_max_sync(BS_FULL, __float_as_uint(fabsf(value))));
+    int code = (i8)__float_as_uint(fmaf(value, inverse_of(scale), 12582912.f));
+    u32 sum = __float_as_uint(scale * (float)__reduce_add_sync(BS_FULL, code)), squares = __float_as_uint(warp_sum(kept * kept));
+    u32 two = (code & 255) | (__shfl_down_sync(BS_FULL, code, 1) & 255) << 8;
+    u32 four = two | __shfl_down_sync(BS_FULL, two, 2) << 16;
+    u32 a = __shfl_sync(BS_FULL, four, first), b = __shfl_sync(BS_FULL, four, first + 4), c = __shfl_sync(BS_FULL, four, first + 8);
+    if (lane == 2) c = __float_as_uint(scale);
+    if (lane == 3) a = sum, b = squares;
+    if (lane < LOT_WORDS) tell(to + lane, a, b, c, launch);
 }
 
-// This block's share of the row, for whoever adds to it next.
-static __device__ __forceinline__ void give_share(const float *row, float *to, int width) {
-    int first = (int)((i64)width * blockIdx.x / gridDim.x), end = (int)((i64)width * (blockIdx.x + 1) / gridDim.x);
-    for (int i = first + threadIdx.x; i < end; i += THREADS) to[i] = row[i];
+// A row in eight bits, from wherever it lies.
+static __device__ __forceinline__ void code_row(const coded_rows &to, const float *x) {
+    to.code<THREADS>(x, 0);
 }

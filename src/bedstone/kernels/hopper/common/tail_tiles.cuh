@@ -1,7 +1,8 @@
 // Weights of a row's products on their way through a block's shared memory, one product after the other.
 #pragma once
-#include "tail_spans.cuh"
 #include "stream.cuh"
+#include "tail_job.cuh"
+#include "tail_spans.cuh"
 
 #define SPLIT 8 // warps of a team: each has every eighth span of sixteen rows
 #define TEAMS 2 // they have sixteen rows each in turn
@@ -19,27 +20,15 @@ static __shared__ u32 held;
 // All threads that multiply.
 static __device__ __forceinline__ void sync_block() { asm volatile("bar.sync 0, %0;" ::"n"(THREADS) : "memory"); }
 
-// One product of a row: outputs of up to three matrices side by side; or, gated, act(x w[0]) * (x w[1]).
-struct product {
-    const u8 *w[3];
-    float *y[3]; // null: the table
-    int n[3], k, gated; // 1: of two streams
-
-    // The matrix that has an output, and which of its own it is.
-    __device__ __forceinline__ int part_of(int &output) const {
-        int part = 0;
-        while (output >= n[part]) output -= n[part++];
-        return part;
-    }
-};
-
-// A block's outputs of a product. They go by sixteens; gated, a sixteen is two turns, one a stream.
+// A block's outputs of a product, in whole lots where they are told of. They go by sixteens; gated, a sixteen is two
+// turns, one a stream.
 struct dealt {
     int first, outputs, turns, pieces;
 
     __device__ __forceinline__ explicit dealt(const product &j) {
-        i64 all = j.n[0] + j.n[1] + j.n[2];
-        first = (int)(all * blockIdx.x / gridDim.x), outputs = (int)(all * (blockIdx.x + 1) / gridDim.x) - first;
+        int unit = j.told ? LOT : 1;
+        i64 all = (j.n[0] + j.n[1] + j.n[2]) / unit;
+        first = (int)(all * blockIdx.x / gridDim.x) * unit, outputs = (int)(all * (blockIdx.x + 1) / gridDim.x) * unit - first;
         turns = (outputs + GROUP - 1) / GROUP << j.gated, pieces = (j.k + SPLIT * SPAN - 1) / (SPLIT * SPAN);
     }
 };
@@ -73,9 +62,9 @@ struct ring {
     __device__ __forceinline__ u8 *tile() const { return memory + at * stage; }
 
     __device__ __forceinline__ void wait_full() const { wait_at(full_at + 8 * at, round & 1); }
-    __device__ __forceinline__ void done() const {
+    __device__ __forceinline__ void done(bool leads) const {
         __syncwarp();
-        if (threadIdx.x % 32 == 0) arrive_at(empty_at + 8 * at);
+        if (leads) arrive_at(empty_at + 8 * at);
     }
     // Until this tile's place is free and the tile `flying` before it has arrived.
     __device__ __forceinline__ void wait_empty() const {
