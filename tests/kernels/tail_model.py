@@ -1,4 +1,4 @@
-"""What a layer does behind its attention, of activations in eight bits: float64 of the same codes."""
+"""What a layer does behind its attention, in float64, of activations in eight bits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class Tail:
     args: Mapping[str, Array]
 
     def results(self, code=coded) -> dict[str, Array]:
-        """The sum and the three products behind it; `code` is what becomes of a product's operand."""
+        """The sum and the three products behind it; `code` makes what is multiplied."""
         held, wide = self.matrices, {n: v.astype(np.float64) for n, v in self.args.items()}
         mid = wide["x"][0] + held["wo"] @ code(self.args["attended"][0])
         m, by = self._weighted(mid, "w_post", "_post", code)

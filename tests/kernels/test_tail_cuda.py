@@ -20,7 +20,7 @@ MATRICES = {
     "wo": ("width", "inner"), "wg": ("ff", "width"), "wu": ("ff", "width"), "wd": ("width", "ff"),
     "w0": ("n0", "width"), "w1": ("n1", "width"), "w2": ("n2", "width"),
 }  # fmt: skip
-NEAR = 0.02
+NEAR = 0.01
 """Of a result's length: coded in eight bits a row is off by a hundredth."""
 
 NUMBERS = {"act": 0, "eps_post": 1e-5, "plus_one_post": 1, "eps": 1e-6, "plus_one": 0}

@@ -156,8 +156,8 @@ class Joining:
     """A kernel by the name `entry` that does what launches of `taken` do, in order.
 
     Of their parameters it has no `handed` ones, the tensors that one of them makes and others read,
-    nor those whose number is `settled`; the others are in `order`, or in that of the launches. In
-    `order` stand also the names of `parts`, memory of the call's own. A `roomy` one is hopper's.
+    nor those whose number is `settled`; the others are in `order`, or in that of the launches. A
+    `roomy` one is hopper's.
     """
 
     kind: str
@@ -168,7 +168,6 @@ class Joining:
     suits: Suits
     settled: Mapping[str, Settled] = field(default_factory=dict)
     order: tuple[str, ...] = ()
-    parts: Mapping[str, tuple[Dim, ...]] = field(default_factory=dict)
     roomy: bool = False
 
 

@@ -24,12 +24,11 @@ from bedstone.library.kernel import (
     Kernel,
     KernelSet,
     Param,
-    Stage,
     Suits,
     Taken,
     Variant,
 )
-from bedstone.spec.manifest import BufferParam, BytesParam
+from bedstone.spec.manifest import BytesParam
 
 _FAMILIES = (coded, products, dense, attend, mixture, recurrent)
 _GEOMETRIES = tuple(row for family in _FAMILIES for row in family.GEOMETRIES)
@@ -85,7 +84,7 @@ def _joins(cache: CacheType, *, clusters: bool, roomy: bool) -> Mapping[str, Joi
             continue
         taken = tuple(_named(one, plain[one.entry]) for one in each.taken)
         geometry = _fit(each.geometry, clusters=clusters, roomy=roomy)
-        kernel = _with_own_memory(_launched(_whole(each, taken, plain), geometry), each)
+        kernel = _launched(_whole(each, taken, plain), geometry)
         made[each.entry] = Join(
             each.kind, taken, narrowed(kernel, cache), each.handed, each.settled, each.suits
         )
@@ -109,20 +108,9 @@ def _whole(joining: Joining, taken: Iterable[Taken], plain: Mapping[str, Kernel]
         for name, param in params.items()
         if name not in joining.handed and name not in joining.settled
     }
-    order = [name for name in joining.order if name not in joining.parts] or list(left)
+    order = joining.order or tuple(left)
     last = plain[joining.taken[-1].entry]
     return replace(last, entry=joining.entry, params=tuple(left[name] for name in order))
-
-
-def _with_own_memory(kernel: Kernel, joining: Joining) -> Kernel:
-    """The kernel, which takes memory of the call's own where its row says so."""
-    if not joining.parts:
-        return kernel
-    params = {param.name: param for param in kernel.params}
-    params |= {name: Param(name, BufferParam("out", "f32")) for name in joining.parts}
-    ordered = tuple(params[name] for name in joining.order)
-    stage = Stage(kernel.entry, ordered, kernel.grid, kernel.shared)
-    return replace(kernel, stages=(stage,), parts=joining.parts)
 
 
 def _variants(entry: str) -> Iterator[Variant]:

@@ -25,9 +25,12 @@ struct own_row {
 };
 
 static __device__ __forceinline__ float added(const float *sums) {
-    float sum = sums[0];
+    float sum = 0;
 #pragma unroll
-    for (int m = 1; m < SPLIT; ++m) sum += sums[m];
+    for (int m = 0; m < SPLIT / 4; ++m) {
+        const float4 some = ((const float4 *)sums)[m];
+        sum = (((sum + some.x) + some.y) + some.z) + some.w;
+    }
     return sum;
 }
 
@@ -110,19 +113,19 @@ static __device__ __forceinline__ void multiply(const dealt &s, int gated, const
 
 // What is multiplied first, the block's own of the row, and which launch this is. A block without outputs has no
 // part in it: others may write over what was attended before it comes to that.
-static __device__ __forceinline__ u32 begin_row(const tail &t, const dealt &s, const coded_rows &x, const own_row &own) {
+static __device__ __forceinline__ u32 begin_row(const tail &t, const dealt &s, const told_row &x, const own_row &own) {
     __shared__ u32 launch;
     after_previous();
     if (threadIdx.x == 0) launch = mark_of(launches_before());
     bring(own.kept, t.x + s.first, s.outputs);
-    if (s.outputs) code_row(x, t.attended);
+    if (s.outputs) x.code(t.attended);
     fetched();
     sync_block();
     return launch;
 }
 
 // The products in turn, each of what the one before has left.
-static __device__ __forceinline__ void multiply_all(const tail &t, const product *plan, ring from, u8 *codes, float *squares,
+static __device__ __forceinline__ void multiply_all(const tail &t, const product *plan, ring from, told_row row,
                                                     const own_row &own, float *sums) {
     warp_share my(from);
     u32 launch = 0;
@@ -131,9 +134,9 @@ static __device__ __forceinline__ void multiply_all(const tail &t, const product
     for (int which = 0; which < PRODUCTS; ++which) {
         const product &j = plan[which];
         dealt s(j);
-        told_row row{{codes, (j.k + SPAN - 1) / SPAN, j.k, 0}, squares};
+        row.codes.k = j.k, row.codes.spans = (j.k + SPAN - 1) / SPAN;
         if (which == PROJECTED) {
-            launch = begin_row(t, s, row.codes, own);
+            launch = begin_row(t, s, row, own);
         } else {
             if (threadIdx.x == 0) *(volatile u32 *)&held = 1;
             row.receive(plan[which - 1].told, launch);
@@ -146,30 +149,38 @@ static __device__ __forceinline__ void multiply_all(const tail &t, const product
             put_round(t, j, which, s, own, sums, first, by, launch);
         });
     }
+    if (threadIdx.x == 0) count_start();
 }
 
-// Bytes of what a row of k values is told in, and its squares.
-static __device__ __forceinline__ int told_bytes(int k) { return (k + SPAN - 1) / SPAN * (coded_rows::EACH + SPAN / LOT * 4); }
+// The longest row that is multiplied, in whole spans.
+static __device__ __forceinline__ int longest_of(const product *plan) {
+    int longest = 0;
+#pragma unroll
+    for (int i = 0; i < PRODUCTS; ++i) longest = max(longest, plan[i].k);
+    return (longest + SPAN - 1) / SPAN * SPAN;
+}
+
+// Whether all rows of weights begin on 16 bytes.
+static __device__ __forceinline__ bool whole_rows(const product *plan) {
+    u64 starts = 0;
+#pragma unroll
+    for (int i = 0; i < PRODUCTS; ++i)
+        starts |= (u64)plan[i].w[0] | (u64)plan[i].w[1] | (u64)plan[i].w[2] | (u64)format::bytes(plan[i].k);
+    return (starts & 15) == 0;
+}
 
 static __device__ __forceinline__ void run(const tail &t, const product *plan) {
     extern __shared__ __align__(128) u8 memory[];
     __shared__ u64 barriers[2 * MOST_STAGES];
     __shared__ __align__(16) float sums[SUMS];
     before_next();
-    u64 starts = 0;
-    int longest = 0;
-#pragma unroll
-    for (int i = 0; i < PRODUCTS; ++i) {
-        starts |= (u64)plan[i].w[0] | (u64)plan[i].w[1] | (u64)plan[i].w[2] | (u64)format::bytes(plan[i].k);
-        longest = max(longest, plan[i].k);
-    }
     dealt s(plan[BACK]);
-    int most = (t.width / LOT + (int)gridDim.x - 1) / (int)gridDim.x * LOT;
-    float *squares = (float *)(memory + (longest + SPAN - 1) / SPAN * coded_rows::EACH);
-    own_row own;
-    own.kept = (float *)(memory + told_bytes(longest)), own.behind = own.kept + most, own.before = own.behind + most;
+    int longest = longest_of(plan), most = (t.width / LOT + (int)gridDim.x - 1) / (int)gridDim.x * LOT;
+    told_row row{{memory}, (float *)(memory + longest / SPAN * coded_rows::EACH)};
+    own_row own{row.squares + longest / LOT};
+    own.behind = own.kept + most, own.before = own.behind + most;
     u8 *room = (u8 *)(own.before + most);
-    ring tiles(room, SHARED_BYTES - (u32)(room - memory), barriers, (starts & 15) == 0);
+    ring tiles(room, SHARED_BYTES - (u32)(room - memory), barriers, whole_rows(plan));
     if (threadIdx.x == 0) held = 0, tiles.begin();
     __syncthreads();
     if (threadIdx.x >= THREADS) {
@@ -179,7 +190,7 @@ static __device__ __forceinline__ void run(const tail &t, const product *plan) {
     }
     bring(own.behind, t.behind.w + s.first, s.outputs);
     bring(own.before, t.before.w + s.first, s.outputs);
-    multiply_all(t, plan, tiles, memory, squares, own, sums);
+    multiply_all(t, plan, tiles, row, own, sums);
 }
 
 BS_KERNEL(THREADS + 32 * FETCHERS, 1) BS_ENTRY(tail_parts3_, _rows)(

@@ -31,6 +31,15 @@ struct told_row {
         *at(lot, number) = v.x, *at(lot, number + 1) = v.y;
         if (number < 9) *at(lot, number + 2) = v.z;
     }
+    // From wherever it lies, eight values a thread at once.
+    __device__ __forceinline__ void code(const float *x) const {
+#pragma unroll 1
+        for (int i = 8 * threadIdx.x; i < codes.spans * SPAN; i += 8 * THREADS) {
+            float v[8];
+            load_eight(v, x, i, codes.k);
+            codes.put(v, 0, i);
+        }
+    }
     // All lots, of whoever has made them; past the row's end zeros.
     __device__ __forceinline__ void receive(const uint4 *told, u32 launch) const {
         int lots = codes.k / LOT, words = codes.spans * (SPAN / LOT) * LOT_WORDS;
@@ -64,7 +73,8 @@ struct told_row {
 // A lot, a value a lane; `kept` is what a norm is taken of.
 static __device__ __forceinline__ void tell_lot(uint4 *to, float value, float kept, u32 launch) {
     int lane = threadIdx.x % 32, first = 12 * lane;
-    float scale = scale_of(__reduce_max_sync(BS_FULL, __float_as_uint(fabsf(value))));
+    u32 largest = __reduce_max_sync(BS_FULL, __float_as_uint(fabsf(value)));
+    float scale = largest >= 0x7f800000u ? __uint_as_float(0x7fffffffu) : __fmul_rn(__uint_as_float(largest), 1.0f / 127.0f);
     int code = (i8)__float_as_uint(fmaf(value, inverse_of(scale), 12582912.f));
     u32 sum = __float_as_uint(scale * (float)__reduce_add_sync(BS_FULL, code)), squares = __float_as_uint(warp_sum(kept * kept));
     u32 two = (code & 255) | (__shfl_down_sync(BS_FULL, code, 1) & 255) << 8;
@@ -73,9 +83,4 @@ static __device__ __forceinline__ void tell_lot(uint4 *to, float value, float ke
     if (lane == 2) c = __float_as_uint(scale);
     if (lane == 3) a = sum, b = squares;
     if (lane < LOT_WORDS) tell(to + lane, a, b, c, launch);
-}
-
-// A row in eight bits, from wherever it lies.
-static __device__ __forceinline__ void code_row(const coded_rows &to, const float *x) {
-    to.code<THREADS>(x, 0);
 }

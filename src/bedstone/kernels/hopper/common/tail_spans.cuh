@@ -27,9 +27,9 @@ template <>
 struct tail_spans<format_q4_k> {
     static constexpr u32 LINE = 128;
 
-    int near, far;        // where a row's halves are
-    int words, pair;      // and a row of activations' words, and scales
-    u32 first, second;    // all ones: this lane's column is the first, or the second, of the blocks of its piece
+    int near, far;      // where a row's halves are
+    int words, pair;    // and a row of activations' words, and scales
+    u32 first, second;  // all ones: this lane's column is the first, or the second, of the blocks of its piece
     int turned, later, shift;
 
     __device__ __forceinline__ tail_spans() {
@@ -39,8 +39,8 @@ struct tail_spans<format_q4_k> {
         words = 32 * p.g + p.t % 2 * 16, pair = 16 * p.t;
         first = here && p.g % 2 == 0 ? 0xffffffffu : 0, second = here && p.g % 2 ? 0xffffffffu : 0;
         turned = p.g % 2 != p.t / 2, later = p.t / 2, shift = p.t % 2 * 16;
-        settle(near), settle(far), settle(words), settle(pair), settle(first), settle(second), settle(turned), settle(later);
-        settle(shift);
+        settle(near), settle(far), settle(words), settle(pair), settle(first), settle(second);
+        settle(turned), settle(later), settle(shift);
     }
     __device__ __forceinline__ void add(float (&sum)[2], const u8 *low, const u8 *high, const coded_span &x) const {
         int c[2][4] = {};

@@ -48,6 +48,7 @@ struct ring {
         asm volatile("mov.u32 %0, %1;" : "=r"(full_at) : "r"(shared_address(barriers)));
         empty_at = full_at + 8 * MOST_STAGES;
         pitch = pitch_of<tail_spans<format>>(PIECE + (exact ? 0 : 30)), stage = GROUP * (pitch + 1);
+        settle(pitch), settle(stage);
         stages = min(MOST_STAGES, (int)(bytes / stage)), flying = min(stages, max(2, FLYING_BYTES / (GROUP * (int)PIECE)));
     }
     __device__ __forceinline__ void begin() const {

@@ -16,12 +16,17 @@ static __device__ __forceinline__ u64 nanoseconds() {
     return time;
 }
 
-// Launches before this one, for one thread of each block, once, behind `after_previous`: all starts of those are
-// counted, and of this one's not yet the block's own.
+// Launches before this one, for one thread of each block, behind `after_previous`: all starts of those are counted,
+// and of this one's not yet the block's own.
 static __device__ __forceinline__ u64 launches_before() {
     u64 starts;
-    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;" : "=l"(starts) : "l"(bs_arrivals), "l"(1ull) : "memory");
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(starts) : "l"(bs_arrivals) : "memory");
     return starts / gridDim.x;
+}
+
+// By the same thread, later: nobody waits for it.
+static __device__ __forceinline__ void count_start() {
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(bs_arrivals), "l"(1ull) : "memory");
 }
 
 // A launch in what it tells: never 0, which is what memory says that nobody told.
