@@ -43,9 +43,9 @@ def entries(manifest: Manifest, program: str) -> list[str]:
 
 @pytest.mark.parametrize("program", ["decode", "decode_chain"])
 @pytest.mark.parametrize("matrices", ["q4_k", "q8_0"])
-def test_all_layers_but_the_last_end_in_one_launch(matrices: str, program: str) -> None:
+def test_all_layers_end_in_one_launch(matrices: str, program: str) -> None:
     first = ["embed_x", "norm_f", "parts3_x_rows", "attention_turned_n"]
-    last = ["linear_x", "add_norm", "glu_x", "linear_x", "add_norm", "linear_x", "argmax"]
+    last = ["tail_linear_x", "argmax"]
     wanted = [*first, *["tail_parts3_x_rows", "attention_turned_n"] * 35, *last]
     found = entries(named("qwen3-8b", matrices).manifest, program)
     assert found == [entry.replace("_x", f"_{matrices}") for entry in wanted]
@@ -84,9 +84,9 @@ def tails(made: Schedule) -> int:
 
 def test_a_tensor_that_somebody_else_reads_is_left_in_memory() -> None:
     made = planned().schedule
-    assert tails(made) == 35
+    assert tails(made) == 36
     for tensor in ("l1.o", "l1.h", "l1.m", "l1.glu", "l1.down", "l2.n"):
-        assert tails(replace(made, outputs=(*made.outputs, tensor))) == 34
+        assert tails(replace(made, outputs=(*made.outputs, tensor))) == 35
 
 
 def test_results_lie_over_nothing_that_is_read_late() -> None:
@@ -97,8 +97,9 @@ def test_results_lie_over_nothing_that_is_read_late() -> None:
             continue
         given = [call.given[param.name] for param in call.join.kernel.params]
         memory = {operand.tensor for operand in given if isinstance(operand, Values)}
-        assert memory == {call.given[n].tensor for n in ("attended", "x", "sum", "y0", "y1")}
-        slots = sorted((made.buffers[call.given[n].tensor].f32 for n in ("sum", "y0", "y1")),
+        results = [n for n in ("sum", "y0", "y1", "y") if n in call.given]
+        assert memory == {call.given[n].tensor for n in ("attended", "x", *results)}
+        slots = sorted((made.buffers[call.given[n].tensor].f32 for n in results),
                        key=lambda slot: slot.offset)  # fmt: skip
         assert all(a.end <= b.offset for a, b in pairwise(slots))
 

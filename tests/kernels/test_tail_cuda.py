@@ -74,6 +74,15 @@ def together(library: "GpuLibrary", name: FormatName, args: dict, table: Array) 
     return {"sum": args["sum"], "y0": args["y0"], "y1": args["y1"], "table": table}
 
 
+def with_a_head(library: "GpuLibrary", name: FormatName, args: dict) -> dict:
+    """What a launch makes that ends in one matrix, which is the first of three here."""
+    left = {n: v for n, v in args.items() if n[:1] + n[1:].strip("012") not in ("w", "y", "n")}
+    del left["slot"]
+    y = poison((1, args["n0"]), np.float32)
+    library.call(f"tail_linear_{name}", **left, w=args["w0"], y=y, n=args["n0"])
+    return {"sum": args["sum"], "y0": y}
+
+
 def apart(library: "GpuLibrary", name: FormatName, args: dict, table: Array) -> dict:
     width, ff = args["width"], args["ff"]
     one = {"rows": 1}
@@ -127,6 +136,18 @@ def test_a_launch_multiplies_the_codes_that_blocks_tell(
     args, model = problem_and_model(name, sizes)
     made = flat(together(half_library, name, args, table_of(half_library, args)))
     assert max(off(made, model.results()).values()) < NEAR
+
+
+@formats
+@pytest.mark.parametrize("sizes", ["small", "few outputs", "more outputs than wait at a time"])
+def test_a_head_has_the_bits_of_a_layers_first_product(
+    half_library: "GpuLibrary", name: FormatName, sizes: str
+) -> None:
+    args = problem(name, SIZES[sizes])
+    table = table_of(half_library, args)
+    made = {n: v.copy() for n, v in together(half_library, name, args, table).items()}
+    head = with_a_head(half_library, name, args)
+    require_the_same(head, {n: made[n] for n in head})
 
 
 @formats

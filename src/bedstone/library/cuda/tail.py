@@ -1,11 +1,13 @@
 """Geometry of the CUDA kernels: what a dense layer does behind its attention, for one row.
 
 One launch does the output product, the sum and its norm, the gated unit and the product back, and
-of the next layer the sum, the norm, and the products. Blocks wait for each other within it, weights
-of what comes next being on their way.
+of the next layer the sum, the norm, and the products; behind the last layer, of the head. Blocks
+wait for each other within it, weights of what comes next being on their way.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 
 from bedstone.library.cuda.dense import threads
 from bedstone.library.kernel import (
@@ -48,16 +50,38 @@ _SETTLED: Mapping[str, Settled] = {"rows": 1}
 
 _HANDED = frozenset({"o", "mid", "m", "h", "d", "xn"})
 
-_ORDER = (
-    *("attended", "wo", "x", "w_post", "wg", "wu", "wd", "w_in", "w0", "w1", "w2"),
-    *("sum", "y0", "y1", "table", "slot"),
-    *("inner", "width", "ff", "n0", "n1", "n2", "act"),
-    *("eps_post", "plus_one_post", "eps", "plus_one"),
+_LAYER = ("attended", "wo", "x", "w_post", "wg", "wu", "wd", "w_in")
+_SIZES = ("inner", "width", "ff")
+_NORMS = ("act", "eps_post", "plus_one_post", "eps", "plus_one")
+
+
+@dataclass(frozen=True, slots=True)
+class _Last:
+    """The products at a launch's end: their entry, and the parameters as the source has them."""
+
+    stem: str
+    ending: str
+    matrices: tuple[str, ...]
+    results: tuple[str, ...]
+    sizes: tuple[str, ...]
+
+    def entry(self, fmt: str) -> str:
+        """As the products alone are called."""
+        return f"{self.stem}_{fmt}{self.ending}"
+
+    def order(self) -> tuple[str, ...]:
+        """All parameters."""
+        results = ("sum", *self.results)
+        return (*_LAYER, *self.matrices, *results, *_SIZES, *self.sizes, *_NORMS)
+
+
+_LASTS = (
+    _Last("parts3", "_rows", ("w0", "w1", "w2"), ("y0", "y1", "table", "slot"), ("n0", "n1", "n2")),
+    _Last("linear", "", ("w",), ("y",), ("n",)),
 )
-"""The parameters, as the source has them."""
 
 
-def _taken(fmt: str) -> tuple[Taken, ...]:
+def _taken(fmt: str, last: _Last) -> tuple[Taken, ...]:
     linear = f"linear_{fmt}"
     norm = {"unit": "width"}
     return (
@@ -70,7 +94,7 @@ def _taken(fmt: str) -> tuple[Taken, ...]:
         Taken(f"glu_{fmt}", {"x": "m", "y": "h", "k": "width", "n": "ff"}),
         Taken(linear, {"x": "h", "w": "wd", "y": "d", "k": "ff", "n": "width"}),
         Taken("add_norm", {"x": "mid", "w": "w_in", "y": "xn", **norm}),
-        Taken(f"parts3_{fmt}_rows", {"x": "xn", "k": "width"}),
+        Taken(last.entry(fmt), {"x": "xn", "k": "width"}),
     )  # fmt: skip
 
 
@@ -89,11 +113,11 @@ def _suits(fmt: Format) -> Suits:
 
 
 def _joinings() -> Iterator[Joining]:
-    for name in MATRICES:
+    for name, last in product(MATRICES, _LASTS):
         yield Joining(
             kind="tail",
-            entry=f"tail_parts3_{name}_rows",
-            taken=_taken(name),
+            entry=f"tail_{last.entry(name)}",
+            taken=_taken(name, last),
             handed=_HANDED,
             geometry=Geometry(
                 block=threads(640),
@@ -103,7 +127,7 @@ def _joinings() -> Iterator[Joining]:
             ),
             suits=_suits(FORMATS[name]),
             settled=_SETTLED,
-            order=_ORDER,
+            order=last.order(),
             roomy=True,
         )
 

@@ -27,7 +27,7 @@ _SMALL: Mapping[str, Mapping[str, int | float]] = {
         "window": 0, "softcap": 0.0, **_TABLES,
     },
     "tail": {
-        "inner": 2304, "width": 2048, "ff": 2048, "n0": 96, "n1": 32, "n2": 40, "act": 0,
+        "inner": 2304, "width": 2048, "ff": 2048, "n0": 96, "n1": 32, "n2": 40, "n": 104, "act": 0,
         "eps_post": 1e-6, "plus_one_post": 1, "eps": 1e-5, "plus_one": 0, "slots": 5,
     },
 }  # fmt: skip
