@@ -95,9 +95,10 @@ def test_results_lie_over_nothing_that_is_read_late() -> None:
     for call in calls(made, lane().kernels, 4096):
         if call.join is None or call.join.kind != "tail":
             continue
-        given = [call.given[param.name] for param in call.join.kernel.params]
+        names = [param.name for param in call.join.kernel.params]
+        given = [call.given[name] for name in names]
         memory = {operand.tensor for operand in given if isinstance(operand, Values)}
-        results = [n for n in ("sum", "y0", "y1", "y") if n in call.given]
+        results = [n for n in ("sum", "y0", "y1", "y") if n in names]
         assert memory == {call.given[n].tensor for n in ("attended", "x", *results)}
         slots = sorted((made.buffers[call.given[n].tensor].f32 for n in results),
                        key=lambda slot: slot.offset)  # fmt: skip

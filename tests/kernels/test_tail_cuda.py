@@ -76,11 +76,11 @@ def together(library: "GpuLibrary", name: FormatName, args: dict, table: Array) 
 
 def with_a_head(library: "GpuLibrary", name: FormatName, args: dict) -> dict:
     """What a launch makes that ends in one matrix, which is the first of three here."""
-    left = {n: v for n, v in args.items() if n[:1] + n[1:].strip("012") not in ("w", "y", "n")}
-    del left["slot"]
+    several = {f"{kind}{i}" for kind in "wyn" for i in range(3)} | {"sum", "slot"}
+    left = {n: v for n, v in args.items() if n not in several}
     y = poison((1, args["n0"]), np.float32)
     library.call(f"tail_linear_{name}", **left, w=args["w0"], y=y, n=args["n0"])
-    return {"sum": args["sum"], "y0": y}
+    return {"y0": y}
 
 
 def apart(library: "GpuLibrary", name: FormatName, args: dict, table: Array) -> dict:

@@ -71,14 +71,20 @@ class _Last:
 
     def order(self) -> tuple[str, ...]:
         """All parameters."""
-        results = ("sum", *self.results)
-        return (*_LAYER, *self.matrices, *results, *_SIZES, *self.sizes, *_NORMS)
+        return (*_LAYER, *self.matrices, *self.results, *_SIZES, *self.sizes, *_NORMS)
+
+    def handed(self) -> frozenset[str]:
+        """Tensors that lie nowhere; nobody adds to the sum behind the last layer."""
+        return _HANDED if "sum" in self.results else _HANDED | {"sum"}
 
 
 _LASTS = (
-    _Last("parts3", "_rows", ("w0", "w1", "w2"), ("y0", "y1", "table", "slot"), ("n0", "n1", "n2")),
+    _Last(
+        "parts3", "_rows",
+        ("w0", "w1", "w2"), ("sum", "y0", "y1", "table", "slot"), ("n0", "n1", "n2"),
+    ),
     _Last("linear", "", ("w",), ("y",), ("n",)),
-)
+)  # fmt: skip
 
 
 def _taken(fmt: str, last: _Last) -> tuple[Taken, ...]:
@@ -118,7 +124,7 @@ def _joinings() -> Iterator[Joining]:
             kind="tail",
             entry=f"tail_{last.entry(name)}",
             taken=_taken(name, last),
-            handed=_HANDED,
+            handed=last.handed(),
             geometry=Geometry(
                 block=threads(640),
                 grid=(Extent(times=BLOCKS),),

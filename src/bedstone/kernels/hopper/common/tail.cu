@@ -38,8 +38,8 @@ static __device__ __forceinline__ float added(const float *sums) {
 static __device__ __forceinline__ void tell_sum(const tail &t, const own_row &own, bool back, int mine, int output, float value,
                                                 uint4 *to, u32 launch) {
     float sum = __fadd_rn(own.kept[mine], value);
-    if (back) t.sum[output] = sum;
-    else own.kept[mine] = sum;
+    if (!back) own.kept[mine] = sum;
+    else if (t.sum) t.sum[output] = sum;
     tell_lot(to, back ? t.before.weighted(sum, own.before[mine]) : t.behind.weighted(sum, own.behind[mine]), sum, launch);
 }
 
@@ -211,15 +211,15 @@ static __device__ __forceinline__ void run_with(const tail &t, const u8 *wo, con
     const float *attended, const u8 *wo, const float *x, const float *w_post, const u8 *wg, const u8 *wu, const u8 *wd, \
         const float *w_in
 #define NORMS int act, float eps_post, int plus_one_post, float eps, int plus_one
-#define BEHIND(table, slot) \
-    {attended, x, {w_post, eps_post, plus_one_post}, {w_in, eps, plus_one}, sum, table, slot, width, act}
+#define BEHIND(...) \
+    {attended, x, {w_post, eps_post, plus_one_post}, {w_in, eps, plus_one}, __VA_ARGS__, width, act}
 
 TAIL(BS_ENTRY(tail_parts3_, _rows))(LAYER, const u8 *w0, const u8 *w1, const u8 *w2, float *sum, float *y0, float *y1, cache_t *table,
                                     const int *slot, int inner, int width, int ff, int n0, int n1, int n2, NORMS) {
-    run_with(BEHIND(table, slot), wo, wg, wu, wd, inner, ff, {{w0, w1, w2}, {y0, y1}, {n0, n1, n2}, width, 0, nullptr});
+    run_with(BEHIND(sum, table, slot), wo, wg, wu, wd, inner, ff, {{w0, w1, w2}, {y0, y1}, {n0, n1, n2}, width, 0, nullptr});
 }
 
 // Behind the last layer: its norm, and the head.
-TAIL(BS_ENTRY(tail_linear_, ))(LAYER, const u8 *w, float *sum, float *y, int inner, int width, int ff, int n, NORMS) {
-    run_with(BEHIND(nullptr, nullptr), wo, wg, wu, wd, inner, ff, {{w}, {y}, {n}, width, 0, nullptr});
+TAIL(BS_ENTRY(tail_linear_, ))(LAYER, const u8 *w, float *y, int inner, int width, int ff, int n, NORMS) {
+    run_with(BEHIND(nullptr, nullptr, nullptr), wo, wg, wu, wd, inner, ff, {{w}, {y}, {n}, width, 0, nullptr});
 }

@@ -35,7 +35,7 @@ struct norm_of {
 struct tail {
     const float *attended, *x;
     norm_of behind, before;
-    float *sum; // where x and all that is added comes to lie
+    float *sum; // where x and all that is added comes to lie, if anybody wants it
     cache_t *table;
     const int *slot;
     int width, act;
