@@ -42,23 +42,15 @@ struct told_row {
     }
     // All lots, of whoever has made them; past the row's end zeros.
     __device__ __forceinline__ void receive(const uint4 *told, u32 launch) const {
-        int lots = codes.k / LOT, words = codes.spans * (SPAN / LOT) * LOT_WORDS;
+        constexpr int AT_ONCE = 3;
+        int real = codes.k / LOT * LOT_WORDS, words = codes.spans * (SPAN / LOT) * LOT_WORDS;
 #pragma unroll 1
-        for (int first = threadIdx.x; first < words; first += 3 * THREADS) {
-            uint4 v[3];
+        for (int first = threadIdx.x; first < words; first += AT_ONCE * THREADS) {
+            uint4 v[AT_ONCE];
+            ask_all(v, told + first, THREADS, (real - first + THREADS - 1) / THREADS, launch);
 #pragma unroll
-            for (int n = 0; n < 3; ++n) {
-                int word = first + n * THREADS;
-                v[n] = make_uint4(0, 0, 0, launch);
-                if (word < lots * LOT_WORDS) v[n] = ask(told + word);
-            }
-#pragma unroll
-            for (int n = 0; n < 3; ++n) {
-                int word = first + n * THREADS;
-                if (word >= words) break;
-                await(v[n], told + word, launch);
-                put(word, v[n]);
-            }
+            for (int n = 0; n < AT_ONCE; ++n)
+                if (first + n * THREADS < words) put(first + n * THREADS, v[n]);
         }
     }
     // Of all lots, for a warp.

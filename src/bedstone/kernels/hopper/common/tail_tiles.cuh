@@ -13,8 +13,9 @@
 #define SPAN_BYTES (u32)format::bytes(SPAN)
 #define PIECE (SPLIT * SPAN_BYTES)
 #define FLYING_BYTES (74 * 1024) // on their way at most: what blocks tell each other waits behind them
+#define FLYING_HELD 2            // tiles that are while the block waits for others
 
-// Not 0 while the block waits for others: nothing more is sent for, so that what they tell it is not in line with it.
+// Not 0 while the block waits for others.
 static __shared__ u32 held;
 
 // All threads that multiply.
@@ -67,11 +68,12 @@ struct ring {
         __syncwarp();
         if (leads) arrive_at(empty_at + 8 * at);
     }
-    // Until this tile's place is free and the tile `flying` before it has arrived.
+    // Until this tile's place is free and the tile so many before it as may be on their way has arrived.
     __device__ __forceinline__ void wait_empty() const {
-        bool before = at < flying;
+        int most = *(volatile u32 *)&held ? FLYING_HELD : flying;
+        bool before = at < most;
         if (round) wait_at(empty_at + 8 * at, (round - 1) & 1);
-        if (round || !before) wait_at(full_at + 8 * (at - flying + (before ? stages : 0)), (before ? round - 1 : round) & 1);
+        if (round || !before) wait_at(full_at + 8 * (at - most + (before ? stages : 0)), (before ? round - 1 : round) & 1);
     }
 };
 
@@ -107,7 +109,6 @@ static __device__ __forceinline__ void fetch_product(const product &j, ring &to)
                 int output = s.first + (mine ? local : 0), part = j.part_of(output);
                 const u8 *w = j.w[part + (turn & j.gated)], *end = w + (i64)j.n[part] * row_bytes;
                 to.wait_empty();
-                while (*(volatile u32 *)&held) {}
                 fetch_rows(to, w + (i64)output * row_bytes + offset, end, min(PIECE, row_bytes - offset), row, mine);
                 to.move(1);
             }

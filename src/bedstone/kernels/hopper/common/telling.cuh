@@ -63,16 +63,34 @@ static __device__ __forceinline__ uint4 ask(const uint4 *from) {
     return v;
 }
 
-// Until it has been told, `v` being what the first look has found.
-static __device__ __forceinline__ void await(uint4 &v, const uint4 *from, u32 launch) {
+// For who looks again and again: ends the launch where that has taken too long.
+struct patience {
     u64 began = 0;
-#pragma unroll 1
-    for (u32 looks = 1; v.w != launch; ++looks) {
-        if (looks % 1024 == 0) {
-            u64 now = nanoseconds();
-            if (!began) began = now;
-            if (now - began > PATIENCE) asm volatile("trap;");
-        }
-        v = ask(from);
+    u32 looks = 0;
+
+    __device__ __forceinline__ void look() {
+        if (++looks % 1024) return;
+        u64 now = nanoseconds();
+        if (!began) began = now;
+        if (now - began > PATIENCE) asm volatile("trap;");
     }
+};
+
+// Words every `step`, until all of the first `count` have been told; those of them are asked for at once.
+template <int N>
+static __device__ __forceinline__ void ask_all(uint4 (&v)[N], const uint4 *from, int step, int count, u32 launch) {
+    patience waits;
+    bool missing = false;
+#pragma unroll
+    for (int n = 0; n < N; ++n) v[n] = make_uint4(0, 0, 0, n < count ? 0 : launch);
+#pragma unroll 1
+    do {
+#pragma unroll
+        for (int n = 0; n < N; ++n)
+            if (v[n].w != launch) v[n] = ask(from + n * step);
+        missing = false;
+#pragma unroll
+        for (int n = 0; n < N; ++n) missing |= v[n].w != launch;
+        waits.look();
+    } while (missing);
 }
