@@ -43,7 +43,7 @@ _WARPS = 8
 _ROWS = 16
 """Rows of weights that are fetched and multiplied at a time."""
 
-MATRICES: tuple[FormatName, ...] = ("q4_k", "q8_0")
+MATRICES: tuple[FormatName, ...] = ("q4_k", "q8_0", "q6_k", "q4_0", "q4_1")
 """The formats that it was measured with."""
 
 _SETTLED: Mapping[str, Settled] = {"rows": 1}
