@@ -40,7 +40,7 @@ static __device__ __forceinline__ void tell_sum(const tail &t, const own_row &ow
     float sum = __fadd_rn(own.kept[mine], value);
     if (!back) own.kept[mine] = sum;
     else if (t.sum) t.sum[output] = sum;
-    tell_lot(to, back ? t.before.weighted(sum, own.before[mine]) : t.behind.weighted(sum, own.behind[mine]), sum, launch);
+    tell_lot(to, back ? t.before.weighted(sum, own.before[mine]) : t.behind.weighted(sum, own.behind[mine]), warp_sum(sum * sum), launch);
 }
 
 // Outputs of which all sums are there, from a block's `first` on; `by` is the factor of what was multiplied.
@@ -143,9 +143,9 @@ static __device__ __forceinline__ void multiply_all(const tail &t, const product
             sync_block();
             if (threadIdx.x == 0) *(volatile u32 *)&held = 0;
         }
+        float by = 1;
+        if (which % 2) by = (which == GATED ? t.behind : t.before).factor(row.all_squares(), t.width);
         multiply(s, j.gated, row.codes, my, from, sums, [&](int first) {
-            float by = 1;
-            if (which % 2) by = (which == GATED ? t.behind : t.before).factor(row.all_squares(), t.width);
             put_round(t, j, which, s, own, sums, first, by, launch);
         });
     }

@@ -1,7 +1,7 @@
 // A row of activations in eight bits: as each block codes it for itself, and as blocks tell it each other.
 //
 // Outputs that are multiplied next go by lots, of 32 that share a scale. The block that has made a lot codes it, and
-// tells of it in four words: eight of codes, the scale, the scaled sum of codes, and the sum of squares of what a norm is taken of.
+// tells of it in four words: the codes, their scale, their sum times that, and the square sum of what a norm is taken of.
 #pragma once
 #include "copies.cuh"
 #include "tail_tiles.cuh"
@@ -62,17 +62,17 @@ struct told_row {
     }
 };
 
-// A lot, a value a lane; `kept` is what a norm is taken of.
-static __device__ __forceinline__ void tell_lot(uint4 *to, float value, float kept, u32 launch) {
+// A lot, a value a lane; `squares` are of what a norm is taken of.
+static __device__ __forceinline__ void tell_lot(uint4 *to, float value, float squares, u32 launch) {
     int lane = threadIdx.x % 32, first = 12 * lane;
     u32 largest = __reduce_max_sync(BS_FULL, __float_as_uint(fabsf(value)));
     float scale = largest >= 0x7f800000u ? __uint_as_float(0x7fffffffu) : __fmul_rn(__uint_as_float(largest), 1.0f / 127.0f);
     int code = (i8)__float_as_uint(fmaf(value, inverse_of(scale), 12582912.f));
-    u32 sum = __float_as_uint(scale * (float)__reduce_add_sync(BS_FULL, code)), squares = __float_as_uint(warp_sum(kept * kept));
+    float sum = scale * (float)__reduce_add_sync(BS_FULL, code);
     u32 two = (code & 255) | (__shfl_down_sync(BS_FULL, code, 1) & 255) << 8;
     u32 four = two | __shfl_down_sync(BS_FULL, two, 2) << 16;
     u32 a = __shfl_sync(BS_FULL, four, first), b = __shfl_sync(BS_FULL, four, first + 4), c = __shfl_sync(BS_FULL, four, first + 8);
     if (lane == 2) c = __float_as_uint(scale);
-    if (lane == 3) a = sum, b = squares;
+    if (lane == 3) a = __float_as_uint(sum), b = __float_as_uint(squares);
     if (lane < LOT_WORDS) tell(to + lane, a, b, c, launch);
 }
