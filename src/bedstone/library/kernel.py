@@ -155,9 +155,9 @@ class Taken:
 class Joining:
     """A kernel by the name `entry` that does what launches of `taken` do, in order.
 
-    Of their parameters it has no `handed` ones, the tensors that one of them makes and others read,
-    nor those whose number is `settled`; the others are in `order`, or in that of the launches. A
-    `roomy` one is hopper's.
+    Of their parameters it has no `handed` ones, the tensors that one of them makes and nobody but
+    others of them reads, nor those whose number is `settled`; the others are in `order`, or in that
+    of the launches. A `roomy` one is hopper's.
     """
 
     kind: str

@@ -130,7 +130,8 @@ def test_a_kernel_for_several_launches_takes_what_they_do_not_hand_each_other() 
         left = {given: first for given, (first, *_) in types.items()}
         for given in join.handed:
             made, *read = types[given]
-            assert (made.direction, {each.direction for each in read}) == ("out", {"in"}), name
+            assert made.direction == "out"
+            assert {each.direction for each in read} <= {"in"}, name
             del left[given]
         for given in join.settled:
             assert all(isinstance(each, ScalarParam) for each in types[given]), name
