@@ -30,6 +30,12 @@ SIZES = {
     "rows off sixteen bytes": {
         "inner": 2080, "width": 2112, "ff": 2144, "n0": 150, "n1": 40, "n2": 33,
     },
+    "uneven lots and pieces": {
+        "inner": 4864, "width": 3328, "ff": 5120, "n0": 133, "n1": 131, "n2": 1,
+    },
+    "heads narrower than the row": {
+        "inner": 2048, "width": 4352, "ff": 2304, "n0": 16, "n1": 17, "n2": 8,
+    },
     "long": {"inner": 4096, "width": 2560, "ff": 12288, "n0": 4096, "n1": 1024, "n2": 1024},
     "more outputs than wait at a time": {
         "inner": 2048, "width": 2048, "ff": 132 * 130, "n0": 132 * 260, "n1": 9, "n2": 3,
@@ -39,7 +45,7 @@ SIZES = {
 CASES = [("q4_k", sizes) for sizes in SIZES] + [
     (name, sizes)
     for name in MATRICES if name != "q4_k"
-    for sizes in ("small", "rows off sixteen bytes")
+    for sizes in ("small", "rows off sixteen bytes", "uneven lots and pieces")
 ]  # fmt: skip
 
 

@@ -96,13 +96,13 @@ static __device__ __forceinline__ void multiply(const dealt &s, int gated, const
     int team = threadIdx.x / 32 / SPLIT, t = threadIdx.x % 4;
 #pragma unroll 1
     for (int pair = 0; pair < s.turns; pair += TEAMS) {
-        int turn = pair + team, next = pair + TEAMS;
+        int turn = pair + team, next = pair + TEAMS, active = min(TEAMS, s.turns - pair);
         if (turn < s.turns) {
-            float whole = multiply_turn(x, my, from, s.pieces, min(TEAMS, s.turns - pair));
+            float whole = multiply_turn(x, my, from, s.pieces, active);
             int local = (turn % ROUND >> gated) * GROUP + my.g + 8 * t;
             if (t < 2) sums[((local << gated) + (turn & gated)) * SPLIT + my.member] = whole;
         } else {
-            from.move(s.pieces);
+            from.move(s.pieces * active);
         }
         if (next % ROUND && next < s.turns) continue;
         sync_block();
