@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bedstone.build.emit import PAGE
 from bedstone.runtime.load import load as load_package
 from bedstone.serve.engine.options import Options
 from driven import Driven
@@ -53,7 +54,7 @@ def test_the_host_takes_little_of_a_step(package, chained, monkeypatch):
             engine.submit(f"r{index}", [3 + index % 50] * 8, CONTEXT - 8)
         while len(engine.core._rows) < SEQUENCES:
             engine.turn()
-        found = engine.host_seconds(90)
+        found = engine.host_seconds(3, PAGE)
         engine.core.cancel_all()
         engine.core.close()
     assert found < LIMIT
