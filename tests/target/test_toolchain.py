@@ -90,6 +90,7 @@ def test_everything_that_decides_the_bytes_decides_the_name(unit: Unit, compiler
         Unit(unit.sources, ("-O2",), unit.defines, unit.include),
         Unit(unit.sources, unit.flags, {"SCALE": "4"}, unit.include),
         Unit(unit.sources, unit.flags, unit.defines, ()),
+        Unit(unit.sources, unit.flags, unit.defines, unit.include, ("-lm",)),
     ]
     names |= {unit_digest(variant, compiler) for variant in variants}
     names.add(unit_digest(unit, Compiler(compiler.command, "another compiler")))
@@ -97,7 +98,17 @@ def test_everything_that_decides_the_bytes_decides_the_name(unit: Unit, compiler
     names.add(unit_digest(unit, compiler))
     unit.sources[0].write_text(SOURCE + "\n")
     names.add(unit_digest(unit, compiler))
-    assert len(names) == 7
+    assert len(names) == 8
+
+
+def test_what_is_for_the_linker_serves_the_sources_before_it(
+    tmp_path: Path, compiler: Compiler
+) -> None:
+    source = tmp_path / "root.c"
+    source.write_text("double cbrt(double x); double root(double x) { return cbrt(x); }")
+    build(Unit((source,), link=("-lm",)), tmp_path / "cache", compiler)
+    with pytest.raises(KernelError, match="cbrt"):
+        build(Unit((source,)), tmp_path / "cache", compiler)
 
 
 def test_a_source_that_does_not_compile_is_named_with_the_first_lines(

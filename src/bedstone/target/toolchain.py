@@ -50,12 +50,16 @@ class Compiler:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What one shared object is made from; `include` directories are searched in order."""
+    """What one shared object is made from; `include` directories are searched in order.
+
+    `link` is for the linker, behind the sources, since libraries serve what stands before them.
+    """
 
     sources: tuple[Path, ...]
     flags: tuple[str, ...] = ()
     defines: Mapping[str, str] = field(default_factory=dict)
     include: tuple[Path, ...] = ()
+    link: tuple[str, ...] = ()
 
 
 def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compiler:
@@ -101,6 +105,11 @@ def compile_shared(
     run; `CallerError`: `cache` cannot be written.
     """
     unit = Unit(tuple(sources), tuple(flags), dict(defines or {}), tuple(include))
+    return _built(unit, cache, compiler)
+
+
+def _built(unit: Unit, cache: Path, compiler: Compiler) -> Path:
+    """The unit's shared object, compiled only where `cache` has none yet."""
     built = shared_path(unit, cache=cache, compiler=compiler)
     try:
         if not built.exists():
@@ -128,17 +137,7 @@ def compile_many(
     Raises what `compile_shared` does.
     """
 
-    def build(unit: Unit) -> Path:
-        return compile_shared(
-            unit.sources,
-            flags=unit.flags,
-            defines=unit.defines,
-            include=unit.include,
-            cache=cache,
-            compiler=compiler,
-        )
-
-    return side_by_side(build, units, told)
+    return side_by_side(lambda unit: _built(unit, cache, compiler), units, told)
 
 
 def shared_path(unit: Unit, *, cache: Path, compiler: Compiler) -> Path:
@@ -156,6 +155,7 @@ def unit_digest(unit: Unit, compiler: Compiler) -> str:
         *_FIXED_FLAGS,
         *unit.flags,
         *_defines(unit),
+        *(("\n", *unit.link) if unit.link else ()),
     ):
         _feed(digest, text.encode())
     for source in unit.sources:
@@ -181,6 +181,7 @@ def command_line(unit: Unit, compiler: Compiler, output: Path) -> tuple[str, ...
         *_defines(unit),
         *(f"-I{path.resolve()}" for path in unit.include),
         *(str(source.resolve()) for source in unit.sources),
+        *unit.link,
         "-o",
         str(output),
     )

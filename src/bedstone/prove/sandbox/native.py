@@ -68,7 +68,8 @@ def _require_types(library: ctypes.CDLL, entry: str, calling: Calling) -> None:
 
 def native_unit(source: Path, options: Mapping[str, Sequence[str]]) -> Unit:
     """What a Solution's module is compiled from: its source, with the headers beside it."""
-    return Unit((source,), tuple(options.get("cflags", ())), {}, (source.parent,))
+    flags, link = (tuple(options.get(name, ())) for name in ("cflags", "ld_flags"))
+    return Unit((source,), flags, {}, (source.parent,), link)
 
 
 def _compiled(source: Path, spec: Mapping[str, Any]) -> ctypes.CDLL:
