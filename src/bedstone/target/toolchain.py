@@ -136,7 +136,6 @@ def compile_many(
 
     Raises what `compile_shared` does.
     """
-
     return side_by_side(lambda unit: _built(unit, cache, compiler), units, told)
 
 
