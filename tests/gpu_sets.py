@@ -18,7 +18,7 @@ GPU_SETS = [name for name, each in SETS.items() if each.vendor == "nvidia"]
 WHOLE = "hopper"
 """The set of which every source is compiled; it inherits most of what the others have."""
 
-FAMILIES = 3
+FAMILIES = 2
 """Modules of each source that are compiled for it, each of another family of entries."""
 
 SOURCES = 8

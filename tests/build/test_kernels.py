@@ -26,6 +26,7 @@ from bedstone.target.sources import read_sources
 from bedstone.target.tree import check_tree
 from gpu_sets import GPU_SETS, SETS
 from kernel_trees import write_tree
+from kernels.harness import AVAILABLE
 
 ROWS = [kernel for kernel in cpu_kernels().kernels.values() if kernel.source == "rows.c"]
 
@@ -50,8 +51,12 @@ def edit(path: Path, old: str, new: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, each in SETS.items() if each.vendor == "cpu"])
-def test_every_cpu_set_builds_and_passes_for_every_model_and_form(name: str, modules: Path) -> None:
-    audits: list[TargetAudit] = list(audit_set(SETS[name], modules))
+def test_every_cpu_set_builds_and_passes_for_every_model_and_form(
+    name: str, tree: Path, modules: Path
+) -> None:
+    if name not in AVAILABLE:  # no test runs its modules, so nothing takes its time to optimize
+        edit(tree / name / "HARDWARE.toml", "flags = [", 'flags = ["-O0", ')
+    audits: list[TargetAudit] = list(audit_set(read_sets(tree)[name], modules, tree))
     assert {found.model for found in audits} >= {"generic", "llama", "qwen3"}
     for found in audits:
         assert found.failed == []
