@@ -1,21 +1,17 @@
 """The order of a load: weights in place or copied, derived and once programs, what is refused."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bedstone.build.request import Package
 from bedstone.checkpoint.tensors import TensorInfo
-from bedstone.errors import CallerError, DeviceError, ManifestError, WeightError
+from bedstone.errors import CallerError, ManifestError, WeightError
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.device import Memory
-from bedstone.runtime.generate import Generator
-from bedstone.runtime.load import Parts, load, read_package
+from bedstone.runtime.load import Parts, load
 from bedstone.runtime.lower import Region
-from bedstone.spec.codec import serialize
 from bedstone.spec.manifest import (
     F32,
     BufArg,
@@ -38,8 +34,7 @@ from bedstone.spec.manifest import (
     Topology,
     Var,
 )
-from bedstone.spec.package import KERNELS, LOCK, MANIFEST, Lock, emit_lock
-from runtime_toy import PAGE, PAGES, compile_module
+from runtime_toy import compile_module
 
 N = 6
 
@@ -342,83 +337,3 @@ def test_a_load_that_fails_late_leaves_no_thread(axpy_load):
     with pytest.raises(WeightError):
         axpy_load({"w": buffer("weight", "no"), "y": buffer("inout")}, RUN, Checkpoint(), threads=4)
     assert threads() == before
-
-
-@pytest.fixture
-def package(tmp_path, toy):
-    folder = tmp_path / "package"
-    (folder / KERNELS).mkdir(parents=True)
-    for path in toy.kernels.iterdir():
-        (folder / KERNELS / path.name).write_bytes(path.read_bytes())
-    (folder / MANIFEST).write_text(serialize(toy.manifest))
-    return folder
-
-
-def test_a_package_directory_loads(package, cache):
-    with load(package, cache=cache, threads=1) as session:
-        assert Generator(session).prefill([7, 8]) == 15
-        assert session.capacity.tokens == PAGE * PAGES
-
-
-def test_a_package_is_named_by_its_path_in_any_form(package, cache):
-    for named in (str(package), Package(package, None)):
-        with load(named, cache=cache, threads=1) as session:
-            assert Generator(session).prefill([7, 8]) == 15
-
-
-@pytest.mark.parametrize("field", ["context", "sequences", "page"])
-def test_a_lock_with_no_room_is_no_lock(package, field):
-    made = {
-        "bedstone": "0.1.0", "checkpoint": "m", "identity": "", "target": "cpu",
-        "numerics": "precise", "context": 40, "sequences": 1, "page": PAGE,
-        "compiler": "gcc", "sources": "", "modules": {},
-    }  # fmt: skip
-    (package / LOCK).write_text(json.dumps(made | {field: 0}))
-    with pytest.raises(ManifestError, match=rf"no package lock: .* >= 1 .*`\$\.{field}`"):
-        read_package(package)
-
-
-def test_a_directory_without_a_manifest_is_no_package(tmp_path):
-    with pytest.raises(CallerError, match=f"`{tmp_path}` is no package: `manifest.json` cannot be"):
-        load(tmp_path)
-
-
-def test_the_lock_says_which_checkpoint(package):
-    lock = Lock(
-        bedstone="0.1.0",
-        checkpoint="pkg:m/f", identity="ab", target="cpu", numerics="precise", context=40,
-        sequences=1, page=PAGE, compiler="gcc", sources="cd", modules={},
-    )  # fmt: skip
-    (package / LOCK).write_bytes(emit_lock(lock))
-    parts = read_package(package)
-    assert (parts.checkpoint, parts.identity) == ("pkg:m/f", "ab")
-
-
-def test_null_checks_a_package_without_running_it(toy):
-    with load(toy, device="null") as session:
-        session.write("token", np.array([1, 2], np.int32))
-        session.run("prefill", tokens=2)
-        session.run("decode")
-        assert session.read("next").tolist() == [0]
-        assert not session.region("kv").any()
-
-
-def test_null_refuses_elements_that_go_nowhere(toy):
-    with load(toy, device="null") as session:
-        token, data = session.input("token"), np.ones(2, np.int32)
-        token.write_places(np.array([0, 7]))
-        address = session.loaded.memory[Region("buffer", "token")].address
-        with pytest.raises(DeviceError, match="never allocated"):
-            session.loaded.device.scatter(address, np.array([0, 2**40]), data)
-
-
-def test_null_refuses_a_launch_list_that_leads_nowhere(toy):
-    with load(toy, device="null") as session:
-        capture = session._programs["decode"].capture({})
-        args = int(capture.words[1] - capture.address) // 8
-        capture.words[args] += np.uint64(2**50)
-        with pytest.raises(DeviceError, match="never allocated"):
-            session.run("decode")
-        capture.words[0] = 99
-        with pytest.raises(DeviceError, match="launch #0 runs no known function: 99"):
-            session.run("decode")
