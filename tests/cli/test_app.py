@@ -34,7 +34,8 @@ def test_version_is_printed_and_nothing_runs():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nothing"], ["verify"], ["schema", "--color"], ["cut", "x"]]
+    "arguments",
+    [["nothing"], ["verify"], ["schema", "--color"], ["cut", "x"], ["bench", "--repeats", "0"]],
 )
 def test_a_usage_error_exits_2_on_stderr(arguments):
     ended = bedstone(*arguments)
@@ -42,7 +43,8 @@ def test_a_usage_error_exits_2_on_stderr(arguments):
     assert ended.out == ""
     assert len(ended.err.splitlines()) == 1
     assert ended.err.startswith("bedstone: ")
-    assert "--help`" in ended.err
+    command = " ".join(["bedstone", *arguments[: arguments[0] in COMMANDS]])
+    assert ended.err.endswith(f"; see `{command} --help`\n")
 
 
 def test_no_command_is_a_usage_error_that_shows_the_help():

@@ -185,6 +185,23 @@ def test_rank_orders_solutions_and_draws_a_page(data_set):
     assert [s["solution"] for s in value["standings"]] == ["right", "wrong"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "known"),
+    [
+        (("bench", "--solution", "rihgt"), "`right`, `wrong`"),
+        (("bench", "--definition", "right"), "`double_n`"),
+        (("rank", "--definition", "none"), "`double_n`"),
+        (("rank", "--hardware", "H100"), "`H200`"),
+    ],
+)
+def test_a_name_that_is_of_nothing_is_refused(data_set, arguments, known):
+    ranked(data_set)
+    command, option, name = arguments
+    ended = bedstone("define", command, data_set, option, name)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"bedstone: `{option} {name}`: expected one of {known}\n"
+
+
 def test_apply_names_the_best_and_why_not_the_others(data_set):
     ranked(data_set)
     ended = bedstone("define", "apply", data_set, "double_n", "--axis", "n=16", "--source")

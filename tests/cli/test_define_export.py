@@ -31,6 +31,13 @@ def test_every_set_this_machine_runs_has_a_solution(tmp_path):
     assert bedstone("define", "check", tmp_path / "set", "--no-hints").out.endswith(", 0 refused\n")
 
 
+def test_a_kernel_that_there_is_not_leaves_no_set(tmp_path):
+    ended = bedstone("define", "export", tmp_path / "set", *ONE[:2], "--kernel", "nomr")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "bedstone: `--kernel nomr`: no entry is called so\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_gpu_set_needs_no_gpu_to_be_exported(tmp_path):
     patterns = ("--kernel", "add_norm", "--kernel", "linear_q_bf16")
     ended = bedstone("define", "export", tmp_path / "set", *ONE[:2], *patterns,

@@ -92,6 +92,8 @@ def tell_usage(error: Exception) -> int | None:
         return None
     # without a command the parser has printed the help, and says no more
     if text := " ".join(message().split()).rstrip("."):
-        asked = getattr(getattr(error, "ctx", None), "command_path", "bedstone")
+        path = getattr(getattr(error, "ctx", None), "command_path", "bedstone")
+        # a group's own command has no name
+        asked = " ".join(path.split())
         print(f"bedstone: {plain(text)}; see `{asked} --help`", file=sys.stderr)
     return code

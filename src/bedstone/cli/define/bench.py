@@ -1,11 +1,12 @@
 """`bedstone define bench`: every Solution of a set on every Workload, judged and timed."""
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bedstone.cli.define.options import SetArgument
+from bedstone.cli.define.options import SetArgument, require_known
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.extras import extra
@@ -88,6 +89,7 @@ def command(
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
     )
     traces = read_trace_set(folder)
+    _require_known(traces, definition or (), solution or ())
     _tell_left_out(traces, bench.kernels_elsewhere(traces, config.device), config)
     here = bench.device_of(config) if resume else None
     tasks = bench.plan_tasks(
@@ -105,6 +107,14 @@ def command(
         )
         results = list(runs)
     _report(results, config, as_json=as_json)
+
+
+def _require_known(
+    traces: "TraceSet", definitions: Sequence[str], solutions: Sequence[str]
+) -> None:
+    require_known("--definition", definitions, traces.definitions)
+    named = {each.name for those in traces.solutions.values() for each in those}
+    require_known("--solution", solutions, named)
 
 
 def _tell_left_out(traces: "TraceSet", elsewhere: int, config: "Config") -> None:

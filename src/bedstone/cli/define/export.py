@@ -9,6 +9,7 @@ from bedstone.cli.define.options import ReplaceOption
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import counted
+from bedstone.errors import CallerError
 
 
 def command(
@@ -42,6 +43,8 @@ def command(
     written = Written()
     with Stages() as stages, written_beside(folder) as beside:
         every = list(problems_of(sources_of(target or ()), config or (), kernel or (), stages.step))
+        if not every:
+            raise CallerError(f"`--kernel {' '.join(kernel or ())}`: no entry is called so")
         for at, (problem, sources) in enumerate(every):
             stages.step(problem.definition.name, at + 1, len(every))
             written.add(beside, problem, sources)

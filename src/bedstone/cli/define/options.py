@@ -1,5 +1,6 @@
 """Arguments that several of these subcommands take, and the documents they stand for."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +20,8 @@ RepairOption = Annotated[
 ReplaceOption = Annotated[
     bool, typer.Option("--replace", help="Write over what a folder holds that is no export.")
 ]
+
+_SHOWN = 8
 
 
 def read_documents(path: Path, *, mend: bool) -> list[tuple[str, Parsed]]:
@@ -41,6 +44,18 @@ def read_documents(path: Path, *, mend: bool) -> list[tuple[str, Parsed]]:
     if path.suffix == ".jsonl":
         return [(f"{path}:{number}", parsed) for number, parsed in parse_lines(text, mend=mend)]
     return [(str(path), parse_text(text, mend=mend))]
+
+
+def require_known(option: str, asked: Sequence[str], known: Collection[str]) -> None:
+    """Refuse names that are of nothing: what was meant would be passed over without a word.
+
+    Raises `CallerError`: it names the first, and some of those there are.
+    """
+    for name in asked:
+        if name not in known:
+            shown = ", ".join(f"`{each}`" for each in sorted(known)[:_SHOWN])
+            more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+            raise CallerError(f"`{option} {name}`: expected one of {shown or 'none'}{more}")
 
 
 def sizes_of(given: list[str]) -> dict[str, int]:

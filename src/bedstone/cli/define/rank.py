@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bedstone.cli.define.options import SetArgument
+from bedstone.cli.define.options import SetArgument, require_known
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.table import columns
 from bedstone.cli.written import write_file
@@ -32,9 +32,13 @@ def command(
     from bedstone.prove.rank import rank
     from bedstone.prove.trace_set import read_trace_set
 
+    held = read_trace_set(folder)
+    require_known("--definition", definition or (), {*held.definitions, *held.traces})
+    devices = {t.evaluation.environment.hardware for t in held.every_trace() if t.evaluation}
+    require_known("--hardware", () if hardware is None else (hardware,), devices)
     traces = [
         trace
-        for trace in read_trace_set(folder).every_trace()
+        for trace in held.every_trace()
         if trace.evaluation is not None
         and (not definition or trace.definition in definition)
         and hardware in (None, trace.evaluation.environment.hardware)
