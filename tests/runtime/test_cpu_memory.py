@@ -46,7 +46,8 @@ def test_few_bytes_and_those_beyond_half_of_the_memory_stay_where_they_are(
 
 def test_states_lie_apart_in_one_piece_of_large_pages(tmp_path: Path) -> None:
     device = CpuDevice(tmp_path, 1)
-    needs = [StateNeed(nbytes, 1) for nbytes in (1, LARGE_PAGE // 2, 4097, LARGE_PAGE)]
+    sizes = (1, LARGE_PAGE // 2, 4097, LARGE_PAGE)
+    needs = [StateNeed(nbytes, 1, many=True) for nbytes in sizes]
     try:
         states = device.allocate_states(needs, 1)
     finally:

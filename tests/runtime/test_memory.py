@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from bedstone.errors import CallerError, CapacityError
 from bedstone.runtime.inputs import Feed, call_inputs, table_inputs
 from bedstone.runtime.lease import Lease, whole_lease
-from bedstone.runtime.memory import Capacity, plan_arena, plan_capacity, state_bytes
+from bedstone.runtime.memory import (
+    Capacity,
+    plan_arena,
+    plan_capacity,
+    state_bytes,
+    state_needs,
+)
 from bedstone.spec.codec import parse
 from bedstone.spec.manifest import Buffer, Domain, Manifest, State, Var
 from bedstone.verify.protocol import AxisVar, LineTable, PageTable, Role
@@ -64,6 +70,13 @@ def test_less_than_one_page_is_refused(tokens, free):
 def test_no_sequences_are_refused():
     with pytest.raises(CapacityError, match="`sequences` is 0"):
         plan_capacity(pooled(), 8, 0, FREE)
+
+
+def test_a_state_is_many_sequences_where_more_than_one_is_live():
+    for sequences in (1, 2, 9):
+        capacity = plan_capacity(pooled(), None, sequences, FREE)
+        (need,) = state_needs(pooled(), capacity).values()
+        assert need.many == (sequences > 1)
 
 
 def test_a_fixed_state_keeps_its_size():

@@ -33,10 +33,14 @@ class Memory:
 
 
 class StateNeed(Frozen):
-    """A state of `nbytes` bytes, leased `unit` bytes (a page, a slot) at a time; 0 if it is not."""
+    """A state of `nbytes` bytes, leased `unit` bytes (a page, a slot) at a time; 0 if it is not.
+
+    `many` says that several sequences are to fill it.
+    """
 
     nbytes: int
     unit: int
+    many: bool = False
 
 
 class Stored(Frozen):

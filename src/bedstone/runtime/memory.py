@@ -139,6 +139,7 @@ def state_needs(manifest: Manifest, capacity: Capacity) -> dict[str, StateNeed]:
         name: StateNeed(
             state_bytes(state, capacity),
             state.bytes_per_token * capacity.unit or state.bytes_per_seq,
+            capacity.slots > _SPARE_SLOTS + 1,
         )
         for name, state in sorted(manifest.states.items())
     }

@@ -69,9 +69,13 @@ class CpuDevice:
         return self.allocate(nbytes)
 
     def allocate_states(self, needs: Sequence[StateNeed], _chunk: int) -> tuple[Memory, ...]:
-        """In one piece, committed as tokens arrive: alone few would fill a large page."""
+        """In one piece, committed as tokens arrive; a single sequence commits small pages.
+
+        Alone few would fill a large page, and each takes 0.3 ms of the step that is the first to
+        reach it, 60 of them in a model of 30 layers.
+        """
         sizes = [-(-need.nbytes // _APART) * _APART for need in needs]
-        whole = map_zeros(sum(sizes), large=True)
+        whole = map_zeros(sum(sizes), large=any(need.many for need in needs))
         offsets = accumulate(sizes, initial=0)
         return tuple(
             Memory(whole.address + offset, need.nbytes, whole)
