@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bedstone.spec.fields import Extra
 from bedstone.spec.workload import Workload
@@ -19,17 +19,10 @@ Status = Literal[
     "REWARD_HACK",
 ]
 
-SHARED_STATUSES: frozenset[Status] = frozenset(
-    (
-        "PASSED",
-        "INCORRECT_SHAPE",
-        "INCORRECT_NUMERICAL",
-        "INCORRECT_DTYPE",
-        "RUNTIME_ERROR",
-        "COMPILE_ERROR",
-        "TIMEOUT",
-    )
-)
+SHARED_STATUSES: frozenset[Status] = frozenset(get_args(Status)) - {
+    "INVALID_REFERENCE",
+    "REWARD_HACK",
+}
 """The statuses every reader knows; FlashInfer-Bench refuses a file with another."""
 
 
