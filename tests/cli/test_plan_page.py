@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from chromium import chromium
 from command_line import bedstone
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+pytestmark = pytest.mark.browser
 FACTS = re.compile(r'<script type="application/json" id="facts">(.*?)</script>', re.DOTALL)
 
 

@@ -13,8 +13,6 @@ from letters import write_tokenizer
 from smollm2 import REFERENCE
 from tiny_models import write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 
 @pytest.fixture
 def checkpoint(tmp_path) -> Path:

@@ -12,10 +12,7 @@ from bedstone.spec.package import MANIFEST
 from packages import Fed, Together, compiled
 from tiny_models import FAMILIES, IDS
 
-pytestmark = [
-    pytest.mark.xdist_group("tiny"),
-    pytest.mark.parametrize("tiny", FAMILIES, indirect=True),
-]
+pytestmark = pytest.mark.parametrize("tiny", FAMILIES, indirect=True)
 
 PROMPTS = (IDS[:7], IDS[3:5], IDS[:1], IDS)
 PAGES = ((2, 0), (5, 1), (4, 7), (3, 6))

@@ -15,7 +15,7 @@ from letters import write_tokenizer
 from packages import PAGE, compiled
 from tiny_models import write_tiny
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tiny")]
+pytestmark = pytest.mark.slow
 
 LENGTHS = [1 + 7 * i % 53 for i in range(MOST_SEQUENCES)]
 """Prompts of every length from one token to nearly two pages, in no order."""

@@ -12,7 +12,7 @@ from letters import write_tokenizer
 from packages import compiled
 from tiny_models import write_tiny
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("tiny")]
+pytestmark = pytest.mark.slow
 
 CONTEXT = 40
 """No whole number of pages."""

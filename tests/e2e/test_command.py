@@ -13,7 +13,7 @@ import pytest
 from e2e_cli import environment, run_cli
 from smollm2 import REFERENCE
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+pytestmark = pytest.mark.slow
 
 RUN = [sys.executable, "-c", "from bedstone.cli import main; main()", "run", REFERENCE]
 QUESTION = ["--prompt", "Tell me a long story about a rabbit."]

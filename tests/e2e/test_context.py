@@ -12,8 +12,6 @@ from letters import write_tokenizer
 from packages import PAGE, Fed, compiled
 from tiny_models import IDS, write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 CONTEXT = 40
 REACHED = 64
 """Positions of as many whole pages."""

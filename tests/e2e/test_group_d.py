@@ -13,8 +13,6 @@ from letters import write_tokenizer
 from packages import PAGE, Fed, Together, compiled
 from tiny_models import LONG, write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 SEQUENCES = 8
 CHUNK = 4
 

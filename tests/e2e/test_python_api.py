@@ -12,7 +12,6 @@ README = Path(__file__).resolve().parents[2] / "README.md"
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("smollm2")
 def test_the_example_of_the_readme_prints_tokens(tmp_path, modules, monkeypatch, capsys):
     (example,) = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
     monkeypatch.chdir(tmp_path)

@@ -21,8 +21,6 @@ from letters import GGUF_LETTERS, write_tokenizer
 from packages import Fed, compiled
 from tiny_models import IDS, write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 SIZES = {
     "block_count": 2,
     "context_length": 64,

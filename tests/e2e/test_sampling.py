@@ -23,8 +23,6 @@ from packages import PAGE, Fed, compiled
 from smollm2 import REFERENCE
 from tiny_models import IDS, LONG, write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 MANY = 3
 
 

@@ -12,7 +12,7 @@ from bedstone.runtime.load import load
 from packages import Fed, compiled
 from smollm2 import REFERENCE, TEXT, their_logits
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+pytestmark = pytest.mark.slow
 
 QUESTIONS = (
     "Why is the sky blue?",

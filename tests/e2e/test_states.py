@@ -15,8 +15,6 @@ from letters import write_tokenizer
 from packages import Fed, Together, compiled
 from tiny_models import LONG, write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 STEPS = (1, 2, 3, 4, 7, 12, 33, len(LONG))
 """Before a ring is full, when it is, and when it has wrapped many times."""
 

@@ -18,7 +18,7 @@ from command_line import bedstone
 from packages import compiled
 from smollm2 import REFERENCE
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+pytestmark = pytest.mark.slow
 
 READERS = (
     "bedstone.build.request.read_features",

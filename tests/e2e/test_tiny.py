@@ -12,8 +12,6 @@ from bedstone.spec.package import KERNELS, LOCK, MANIFEST, PLAN
 from packages import Fed, compiled
 from tiny_models import FAMILIES, IDS, LONG, MODELS
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 SPLITS: tuple[tuple[int, ...], ...] = ((12,), (5, 7), (1,) * 12, (3, 1, 1, 7))
 
 

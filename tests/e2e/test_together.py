@@ -13,8 +13,6 @@ from letters import write_tokenizer
 from packages import PAGE, compiled
 from tiny_models import LONG, write_tiny
 
-pytestmark = pytest.mark.xdist_group("tiny")
-
 MANY = 5
 PROMPTS = (LONG[:7], LONG[3:5], LONG[:40], LONG[:1], LONG[9:30])
 

@@ -6,7 +6,7 @@ import pytest
 from smollm2 import REFERENCE, their_logits
 from tiny_models import Cached, load
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+pytestmark = pytest.mark.slow
 
 PROMPT = (504, 3575, 282, 4649, 314)
 """Tokens of a short English sentence."""

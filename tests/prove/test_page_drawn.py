@@ -8,7 +8,7 @@ from chromium import chromium
 from definitions import workload
 from prove.outcomes import passed
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 OUTSIDE = """
 const box = document.querySelector("svg").getBoundingClientRect();

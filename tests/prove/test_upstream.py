@@ -39,8 +39,6 @@ from prove.outcomes import failed, passed
 
 HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.xdist_group("upstream")
-
 
 @pytest.fixture(scope="module")
 def data_set(upstream):

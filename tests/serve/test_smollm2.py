@@ -11,7 +11,7 @@ from packages import compiled
 from smollm2 import REFERENCE
 from whole import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+pytestmark = pytest.mark.slow
 
 TEMPLATE = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 SYSTEM = "<|im_start|>system\nAnswer in a word.<|im_end|>\n"

@@ -14,7 +14,7 @@ from packages import compiled
 from succ import write_succ
 from whole import serving
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("whole")]
+pytestmark = pytest.mark.slow
 
 PIECES = ["A", "Hi", "\nUser", ":", " more", b"\xf0\x9f", b"\x91\x8d", " alpha", " beta g",
           "amma", ".", "12", "3", "4", "5"]  # fmt: skip

@@ -14,7 +14,7 @@ from packages import compiled
 from smollm2 import REFERENCE
 from swaps import rebuilt
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smollm2")]
+pytestmark = pytest.mark.slow
 
 SUMS = "(sums[0] + sums[1]) + (sums[2] + sums[3])"
 OTHERWISE = "((sums[3] + sums[2]) + sums[1]) + sums[0]"

@@ -68,7 +68,7 @@ HEIGHTS = """
 const middle = it => { const at = it.getBoundingClientRect(); return at.top + at.height / 2; };
 return [...document.querySelector("svg").querySelectorAll(arguments[0])].map(middle);
 """
-browser = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.mark.slow]
+browser = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from chromium import chromium
 from fronts import CHAT, Fronted, Served, saying
 from scripted import letters
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser"), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 KEY = "a key of it"
 ANSWER = "Stones <b>do not</b> float.\nThey sink."
