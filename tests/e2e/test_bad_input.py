@@ -120,6 +120,19 @@ def test_a_chat_without_a_template(checkpoint, own_cache):
     ended.require_one_line("--raw")
 
 
+def test_a_package_is_run_where_its_checkpoint_is_now(checkpoint, tmp_path, cache):
+    out, moved = tmp_path / "package", tmp_path / "elsewhere" / "moved"
+    assert run_cli(["compile", str(checkpoint), "-o", str(out)], cache).code == 0
+    moved.parent.mkdir()
+    shutil.move(checkpoint, moved)
+    run = ["run", str(out), "--prompt", "b", "--max-tokens", "1"]
+    run_cli(run, cache).require_one_line(str(checkpoint), "does not exist", "`--checkpoint`")
+    assert run_cli([*run, "--checkpoint", str(moved)], cache).code == 0
+    run_cli([*run, "--checkpoint", "nowhere"], cache).require_one_line("`nowhere`")
+    of_none = ["run", str(moved), "--prompt", "b", "--checkpoint", str(moved)]
+    run_cli(of_none, cache).require_one_line("`--checkpoint` is of a package", str(moved))
+
+
 def test_a_package_whose_checkpoint_was_changed(checkpoint, tmp_path, own_cache):
     out = tmp_path / "package"
     assert run_cli(["compile", str(checkpoint), "-o", str(out)], own_cache).code == 0

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 class Wanted:
     """How a checkpoint is to be compiled; None and `auto` leave it to us.
 
-    `sampler` is of a compile only: a package has one or draws the likeliest.
+    `sampler` is of a compile only: a package has one or draws the likeliest. `weights` is of a
+    package: where its checkpoint lies now.
     """
 
     numerics: Numerics | None
@@ -52,6 +53,7 @@ class Wanted:
     sequences: int
     traces: Path | None = None
     sampler: bool = False
+    weights: str | None = None
 
     def require_so(self, package: "Package") -> None:
         """Accept a package that was compiled as wanted.
@@ -103,6 +105,12 @@ RunArgument = Annotated[
         help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
     ),
 ]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint", help="Where a package's checkpoint is now; by default where it was."
+    ),
+]
 RunNumericsOption = Annotated[
     Numerics | None,
     typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
@@ -141,6 +149,7 @@ def command(
     device: DeviceOption = None,
     context: ContextOption = None,
     traces: TracesOption = None,
+    weights: WeightsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a checkpoint on this machine and print what it answers."""
@@ -150,7 +159,8 @@ def command(
     began = perf_counter()
     sampling = sampling_of(temperature, top_k, top_p, min_p, seed, repetition)
     pinned = device_target(target, device)
-    wanted = Wanted(numerics, context, pinned, len(prompt), traces, sampling is not None)
+    drawn = sampling is not None
+    wanted = Wanted(numerics, context, pinned, len(prompt), traces, drawn, weights)
     texts = [sys.stdin.read() if text == "-" else text for text in prompt]
     with Stages() as stages:
         opened, package = open_package(checkpoint, wanted, stages)
@@ -190,13 +200,9 @@ def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Check
     if is_package(Path(reference)):
         package = read_package(Path(reference))
         wanted.require_so(package)
-        opened = open_checkpoint(package.lock.checkpoint)
-        if opened.identity != package.lock.identity:
-            raise WeightError(
-                f"checkpoint `{opened.reference}` is not the one `{reference}` was compiled from: "
-                f"expected identity {package.lock.identity}, found {opened.identity}"
-            )
-        return opened, package
+        return _compiled_from(package, wanted.weights), package
+    if wanted.weights is not None:
+        raise CallerError(f"`--checkpoint` is of a package, `{reference}` is none")
     opened = open_checkpoint(reference)
     numerics = wanted.numerics or Numerics.quantized
     options = Options(
@@ -212,6 +218,30 @@ def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Check
     from bedstone.build.compile import compile_checkpoint
 
     return opened, compile_checkpoint(request, cached, stages.begin)
+
+
+def _compiled_from(package: "Package", weights: str | None) -> "Checkpoint":
+    """The checkpoint that a package was compiled from, where it was or where it is now.
+
+    Raises `CallerError`: it is not there; `WeightError`: it is another.
+    """
+    from bedstone.checkpoint.reference import open_checkpoint
+
+    lock = package.lock
+    try:
+        opened = open_checkpoint(weights or lock.checkpoint)
+    except CallerError as error:
+        if weights is not None:
+            raise
+        raise CallerError(
+            f"{error}: `{package.path}` was compiled from it, `--checkpoint` says where it is now"
+        ) from error
+    if opened.identity != lock.identity:
+        raise WeightError(
+            f"checkpoint `{opened.reference}` is not the one `{package.path}` was compiled from: "
+            f"expected identity {lock.identity}, found {opened.identity}"
+        )
+    return opened
 
 
 def _prompt_ids(opened: "Checkpoint", prompt: str, *, chat: bool) -> list[int]:

@@ -11,7 +11,7 @@ from bedstone.cli.extras import extra
 from bedstone.cli.options import ContextOption, Device, DeviceOption, TargetOption
 from bedstone.cli.picks import TracesOption
 from bedstone.cli.progress import Stages
-from bedstone.cli.run import Wanted, open_package
+from bedstone.cli.run import Wanted, WeightsOption, open_package
 from bedstone.cli.serve_options import (
     AtOnceOption,
     BodyOption,
@@ -42,6 +42,7 @@ from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
     from bedstone.build.request import Package
+    from bedstone.checkpoint.checkpoint import Checkpoint
 
 SEQUENCES = 16
 """Sequences that a step decodes where nothing says how many."""
@@ -85,6 +86,7 @@ def command(
     target: TargetOption = "auto",
     device: DeviceOption = None,
     traces: TracesOption = None,
+    weights: WeightsOption = None,
 ) -> None:
     """Serve a checkpoint: compile it or find it compiled, load it, answer until told to stop."""
     with extra("serve"):
@@ -95,7 +97,8 @@ def command(
     keys = read_keys(api_key_file)
     require_private(host, keys, told=without_key)
     pinned = device_target(target, device)
-    wanted = Wanted(numerics, context, pinned, _width(checkpoint, sequences), traces, sampler=True)
+    width = _width(checkpoint, sequences)
+    wanted = Wanted(numerics, context, pinned, width, traces, sampler=True, weights=weights)
     manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning)
     # an address in use is found out now, not after a compile
     with bound_socket(host, port) as bound:
@@ -115,8 +118,7 @@ def command(
             )
         pieces = _pieces(runs_on, chunk, budget)
         options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_memory * MEBI)
-        ready = partial(_tell_ready, settings.model, package)
-        tell_notes(opened, package)
+        ready = partial(_tell_ready, settings.model, opened, package)
         with session:
             answer(session, opened, settings, options, Place(bound, grace), ready)
 
@@ -145,8 +147,9 @@ def _width(reference: str, sequences: int | None) -> int:
     return most
 
 
-def _tell_ready(model: str, package: "Package", url: str) -> None:
+def _tell_ready(model: str, opened: "Checkpoint", package: "Package", url: str) -> None:
     lock = package.lock
+    tell_notes(opened, package)
     print(
         f"`{model}` is served at {url}: {lock.sequences} at once, {lock.context} tokens each",
         file=sys.stderr,
