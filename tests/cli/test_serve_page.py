@@ -26,7 +26,9 @@ def _flags(parameter):
     [told] = [each for each in get_args(parameter.annotation) if hasattr(each, "param_decls")]
     if not isinstance(told, OptionInfo):
         return []
-    given = [part for each in told.param_decls or () for part in each.split("/")]
+    # the first stands where a default does in other uses of the class
+    named = [each for each in (told.default, *(told.param_decls or ())) if isinstance(each, str)]
+    given = [part for each in named for part in each.split("/")]
     return given or [f"--{parameter.name.replace('_', '-')}"]
 
 
