@@ -1,16 +1,18 @@
-"""Real text from a real model: greedy tokens, logits, and what quantized activations cost."""
+"""Real text from a real model: its step graph, greedy tokens, logits, what eight bits cost."""
 
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 
+import tiny_models
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.lane.plan import RULES
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from packages import Fed, compiled
 from smollm2 import REFERENCE, TEXT, their_logits
+from tiny_models import Cached
 
 pytestmark = pytest.mark.slow
 
@@ -19,6 +21,9 @@ QUESTIONS = (
     "Write a Python function that reverses a string.",
     "Name three rivers in Europe and the countries they cross.",
 )
+PROMPT = (504, 3575, 282, 4649, 314)
+"""Tokens of a short English sentence."""
+
 MADE = 64
 POSITIONS = 200
 
@@ -49,6 +54,15 @@ def prompt(checkpoint, question: str) -> list[int]:
     messages = [{"role": "user", "content": question}]
     text = checkpoint.chat_template.render(messages, now=datetime(2026, 1, 1, tzinfo=UTC))
     return checkpoint.tokenizer.encode(text, special=True)
+
+
+def test_its_step_graph_agrees_with_transformers():
+    loaded, cached = tiny_models.load(REFERENCE, dtype=np.float32), Cached()
+    first = loaded.chunks(PROMPT[:3], [3], cached)
+    ours = np.concatenate([first, loaded.decode(PROMPT[3:], cached)])
+    expected = their_logits(PROMPT)[2:]
+    assert np.abs(ours - expected).max() < 1e-4 * np.abs(expected).max()
+    assert ours.argmax(axis=1).tolist() == expected.argmax(axis=1).tolist()
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
