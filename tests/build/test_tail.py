@@ -51,13 +51,22 @@ def test_all_layers_end_in_one_launch(matrices: str, program: str) -> None:
     assert found == [entry.replace("_x", f"_{matrices}") for entry in wanted]
 
 
+def test_short_rows_of_halves_do_so_too() -> None:
+    """Longer ones take launches apart, which are as fast."""
+    found = entries(named("qwen3-0.6b", "bf16").manifest, "decode")
+    assert found.count("tail_parts3_bf16_rows") == 27
+    assert found[-2:] == ["tail_linear_bf16", "argmax"]
+
+
 @pytest.mark.parametrize(
     ("name", "matrices", "hardware"),
     [
         ("qwen3-0.6b", "q8_0", "hopper"),  # its rows are shorter than a span a warp
         ("gemma-3-4b", "q8_0", "hopper"),
         ("qwen3-30b-a3b", "q8_0", "hopper"),
+        ("qwen3-4b", "bf16", "hopper"),
         ("qwen3-8b", "bf16", "hopper"),
+        ("qwen3-0.6b", "bf16", "blackwell"),
         ("qwen3-8b", "q4_k", "blackwell"),
         ("qwen3-8b", "q4_k", "cuda-generic"),
     ],

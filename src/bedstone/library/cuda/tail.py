@@ -46,6 +46,25 @@ _ROWS = 16
 MATRICES: tuple[FormatName, ...] = ("q4_k", "q8_0", "q6_k", "q4_0", "q4_1")
 """The formats that it was measured with."""
 
+HALVES: FormatName = "bf16"
+"""The format of a source of its own."""
+
+_STEP = 32
+"""Values of bfloat16 that a warp multiplies at a time."""
+
+_TERMS = 6
+"""Bytes of an activation beside them: three terms."""
+
+_TILE = 16 * (2 * 16 * 2 * _STEP + 16)
+"""Bytes of a tile of bfloat16 weights."""
+
+_LONGEST = 2048
+"""Values of a row of bfloat16 products: where weights take longer than what lies between them, one
+launch is no faster."""
+
+_MOST = {"width": 8192, "ff": 24576}
+"""Values that blocks tell each other of bfloat16 products, at most."""
+
 _SETTLED: Mapping[str, Settled] = {"rows": 1}
 
 _HANDED = frozenset({"o", "mid", "m", "h", "d", "xn"})
@@ -118,8 +137,22 @@ def _suits(fmt: Format) -> Suits:
     return suits
 
 
+def _halves_suit(sizes: Mapping[str, int], _: CacheType) -> bool:
+    """Rows of whole steps, and two tiles of weights beside a row that is waited for."""
+    width, rows = sizes["width"], [sizes[n] for n in ("inner", "width", "ff")]
+    told = all(sizes[name] <= most for name, most in _MOST.items())
+    room = SHARED - _TERMS * max(rows) - 4 * (width + -(-width // BLOCKS) + 3)
+    return told and not any(n % _STEP for n in rows) and room >= 2 * _TILE and width <= _LONGEST
+
+
+def _kernel(name: FormatName) -> tuple[str, Suits]:
+    """The source for matrices of a format, and what it suits."""
+    return ("tail_bf16.cu", _halves_suit) if name == HALVES else ("tail.cu", _suits(FORMATS[name]))
+
+
 def _joinings() -> Iterator[Joining]:
-    for name, last in product(MATRICES, _LASTS):
+    for name, last in product((*MATRICES, HALVES), _LASTS):
+        source, suits = _kernel(name)
         yield Joining(
             kind="tail",
             entry=f"tail_{last.entry(name)}",
@@ -129,9 +162,9 @@ def _joinings() -> Iterator[Joining]:
                 block=threads(640),
                 grid=(Extent(times=BLOCKS),),
                 shared=Shared(SHARED),
-                source="tail.cu",
+                source=source,
             ),
-            suits=_suits(FORMATS[name]),
+            suits=suits,
             settled=_SETTLED,
             order=last.order(),
             roomy=True,
