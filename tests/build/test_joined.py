@@ -72,9 +72,16 @@ def test_a_set_without_such_a_kernel_launches_both() -> None:
         assert counts["rope_parts_rows"] == counts["attention"] == config.layers
 
 
+def turning() -> KernelSet:
+    """The kernels of a lane, of several launches those alone that rotate and attend."""
+    made = lane().kernels
+    joins = {n: join for n, join in made.joins.items() if join.kind == "attention_turned"}
+    return replace(made, joins=joins)
+
+
 def places(made: Schedule, kernels: KernelSet | None = None) -> list[range]:
     """Where several launches are one kernel's."""
-    every = calls(made, kernels or lane().kernels, NORMED.context)
+    every = calls(made, kernels or turning(), NORMED.context)
     assert [at for call in every for at in call.places] == list(range(len(made.steps)))
     return [call.places for call in every if call.join is not None]
 
@@ -225,7 +232,7 @@ def test_the_kernel_for_most_launches_is_taken(monkeypatch) -> None:
 
 @pytest.mark.parametrize("form", ["decode", "batch"])
 def test_what_is_joined_moves_and_computes_what_it_did_apart(form: FormName) -> None:
-    on = lane()
+    on = replace(lane(), kernels=turning())
     apart = replace(on, kernels=replace(on.kernels, joins={}))
     graph = step_graph(
         NORMED, form, formats=Formats("bf16", "f32"), rows=ROWS[form], capacity=NORMED.context,
