@@ -1,12 +1,9 @@
-// Copies of 16 bytes, or 4, into shared memory that arrive behind a thread's back, in groups.
+// Copies of 16 bytes into shared memory that arrive behind a thread's back, in groups.
 #pragma once
 #include "abi.cuh"
 
 static __device__ __forceinline__ void copy_16(u32 to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from));
-}
-static __device__ __forceinline__ void copy_4(u32 to, const void *from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
 }
 static __device__ __forceinline__ void copies_end() { asm volatile("cp.async.commit_group;"); }
 template <int LEFT>

@@ -208,6 +208,10 @@ static __device__ __forceinline__ void bring(float *to, const float *from, int w
 
 // --- the launch ------------------------------------------------------------------------------
 
+static __device__ __forceinline__ void copy_4(u32 to, const void *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from));
+}
+
 // What is multiplied first, and the block's own of the row.
 static __device__ __forceinline__ void begin_row(const tail &t, const planned &p, const workplace &at, u64 &launch) {
     after_previous();
