@@ -6,7 +6,7 @@ import pytest
 
 from bedstone.serve.requests import Limits
 from fronts import CHAT, saying, told
-from scripted import SUCCESSOR
+from scripted import SUCCESSOR, letters
 
 PATH = "/v1/chat/completions"
 ARGUMENTS = '{"cmd":"mkdir -p test/{a,b","n":[{"k":1}]}'
@@ -215,7 +215,8 @@ def test_an_answer_keeps_to_a_schema(fronted):
 @pytest.mark.parametrize("way", ["hermes", "llama3", "qwen3_coder"])
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
 def test_a_call_that_is_asked_for_is_made(fronted, way, choice):
-    front = fronted(*saying(["no"]), tools=way)
+    # the end comes first: whatever is allowed first is said
+    front = fronted(letters(["", "no"], eos=[0]), saying(["no"])[1], tools=way)
     schema = tool("f", a={"enum": [1]})
     schema["function"]["parameters"] |= {"required": ["a"], "additionalProperties": False}
     body = front.chat(tools=[schema], tool_choice=choice, max_tokens=200)

@@ -83,6 +83,18 @@ def test_an_answer_that_may_end_may_end_in_any_way(grammars):
     assert not constraint.accept(257)
 
 
+@pytest.mark.parametrize("vocab", [256, VOCAB])
+def test_a_vocabulary_without_an_end_may_have_ids_without_text(vocab):
+    """An answer that may end has a token for it all the same, and none that is not there."""
+    bytes_only = letters([])
+    [constraint] = Grammars(bytes_only, vocab, ()).compile(regex_grammar("a+"), 1)
+    for token in bytes_only.encode("aaa", special=False):
+        assert constraint.accept(token)
+        words = constraint.allowed()
+        assert words[token // 32] >> (token % 32) & 1
+        assert len(words) == -(-vocab // 32)
+
+
 def test_a_grammar_that_is_over_says_so(vocabulary, grammars):
     one, other = grammars.compile(regex_grammar("ab"), 2)
     a, b = vocabulary.encode("ab", special=False)

@@ -148,7 +148,9 @@ class _Vocabulary:
         ids = range(min(vocab, tokenizer.size))
         self.bos_token_id = tokenizer.bos
         self.eos_token_id = end
-        self.tokens = [tokenizer.piece(each) for each in ids]
+        # ids that the model has and the tokenizer has not: one of them may be `end`
+        nameless = [b""] * (vocab - len(ids))
+        self.tokens = [*(tokenizer.piece(each) for each in ids), *nameless]
         self.special_token_ids = [
             each for each in ids if tokenizer.is_special(each) and each not in keep
         ]
