@@ -76,7 +76,7 @@ class Grammar:
         Raises `CallerError`: the grammar has become too large to work with.
         """
         mask = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
-        _require_usable(self._matcher)
+        _require_workable(self._matcher)
         words = np.zeros(self._words, np.uint32)
         size = min(len(mask), self._words)
         words[:size] = mask[:size]
@@ -92,7 +92,7 @@ class Grammar:
         if token in self._ends:
             return False
         taken = self._matcher.consume_token(token)
-        _require_usable(self._matcher)
+        _require_workable(self._matcher)
         return taken and not self._matcher.is_stopped()
 
 
@@ -124,12 +124,20 @@ def set_bits(words: NDArray[np.uint32], tokens: Iterable[int]) -> None:
 
 
 def _try_first(matcher: LLMatcher) -> None:
-    """Go on by any one token: most grammars that grow too large do so there."""
+    """Go on by any one token, in a copy: most grammars that grow too large do so there."""
     first = np.frombuffer(matcher.compute_bitmask(), np.uint32)
     _require_usable(matcher)
     if first.any():
         word = int(first.nonzero()[0][0])
-        matcher.consume_token(word * WORD + (int(first[word]).bit_length() - 1))
+        copy = matcher.deep_copy()
+        copy.consume_token(word * WORD + (int(first[word]).bit_length() - 1))
+        _require_workable(copy)
+
+
+def _require_workable(matcher: LLMatcher) -> None:
+    """Tell a grammar that is too much work, or a fault, from a token that it does not take."""
+    said = matcher.get_error().partition("</state>")[0]
+    if "TooComplex" in said or said.startswith("panic"):
         _require_usable(matcher)
 
 
