@@ -49,8 +49,9 @@ class Grammars:
         if matcher is None:
             limits = LLParserLimits(initial_lexer_fuel=FUEL, max_grammar_size=MOST_SIZE)
             matcher = LLMatcher(self._tokenizer, grammar, log_level=0, limits=limits)
+            if not matcher.is_error():
+                matcher.compute_bitmask()
             _require_usable(matcher)
-            _try_first(matcher)
             matcher.reset()
             self._remember(grammar, matcher)
         return [Grammar(matcher.deep_copy(), self._vocab, self._ends) for _ in range(count)]
@@ -121,17 +122,6 @@ def set_bits(words: NDArray[np.uint32], tokens: Iterable[int]) -> None:
     for token in tokens:
         if token < len(words) * WORD:
             words[token // WORD] |= np.uint32(1 << (token % WORD))
-
-
-def _try_first(matcher: LLMatcher) -> None:
-    """Go on by any one token, in a copy: most grammars that grow too large do so there."""
-    first = np.frombuffer(matcher.compute_bitmask(), np.uint32)
-    _require_usable(matcher)
-    if first.any():
-        word = int(first.nonzero()[0][0])
-        copy = matcher.deep_copy()
-        copy.consume_token(word * WORD + (int(first[word]).bit_length() - 1))
-        _require_workable(copy)
 
 
 def _require_workable(matcher: LLMatcher) -> None:
