@@ -51,9 +51,10 @@ def test_all_layers_end_in_one_launch(matrices: str, program: str) -> None:
     assert found == [entry.replace("_x", f"_{matrices}") for entry in wanted]
 
 
-def test_short_rows_of_halves_do_so_too() -> None:
-    """Longer ones take launches apart, which are as fast."""
-    found = entries(named("qwen3-0.6b", "bf16").manifest, "decode")
+@pytest.mark.parametrize("name", ["qwen3-0.6b", "qwen3-1.7b"])
+def test_few_weights_of_halves_do_so_too(name: str) -> None:
+    """More take launches apart, which are as fast."""
+    found = entries(named(name, "bf16").manifest, "decode")
     assert found.count("tail_parts3_bf16_rows") == 27
     assert found[-2:] == ["tail_linear_bf16", "argmax"]
 
@@ -65,6 +66,7 @@ def test_short_rows_of_halves_do_so_too() -> None:
         ("gemma-3-4b", "q8_0", "hopper"),
         ("qwen3-30b-a3b", "q8_0", "hopper"),
         ("qwen3-4b", "bf16", "hopper"),
+        ("llama-3.2-1b", "bf16", "hopper"),
         ("qwen3-8b", "bf16", "hopper"),
         ("qwen3-0.6b", "bf16", "blackwell"),
         ("qwen3-8b", "q4_k", "blackwell"),
