@@ -127,9 +127,9 @@ class Clock:
         unit = Unit((source,), ("-O2",), include=include)
         (path,) = compile_many([unit], cache=cache, compiler=find_compiler())
         self.library = ctypes.CDLL(str(path))
-        self.entry = found(self.library, "clocked")
-        self.telling = found(self.library, "telling")
-        self.reads = found(self.library, "bs_reads_telling")
+        self.entry = device.found(self.library, "clocked") or 0
+        self.telling = device.found(self.library, "telling") or 0
+        self.reads = device.found(self.library, "bs_reads_telling") or 0
         raw = (ctypes.c_uint8 * (THREADS * LAUNCHES * SPAN.itemsize)).in_dll(self.library, "spans")
         self.spans = np.ctypeslib.as_array(raw).view(SPAN).reshape(THREADS, LAUNCHES)
         self.library.name_of.restype = ctypes.c_char_p
@@ -171,18 +171,11 @@ class Clock:
             self.steps.append(timed(self.spans[:, :count]))
 
 
-def found(library: ctypes.CDLL, name: str) -> int:
-    """The address of a symbol, 0 where there is none."""
-    try:
-        return ctypes.addressof(ctypes.c_char.in_dll(library, name))
-    except ValueError:
-        return 0
-
-
 def reads_of(name: str) -> int:
     """The function that tells what an entry of a loaded module reads; 0 where none does."""
     return max(
-        (found(library, f"bs_reads_{name}") for library in device.LOADED.values()), default=0
+        (device.found(library, f"bs_reads_{name}") or 0 for library in device.LOADED.values()),
+        default=0,
     )
 
 

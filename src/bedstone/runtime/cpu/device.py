@@ -141,7 +141,7 @@ class CpuDevice:
         """Tell a module what it asks for, and have its entry asked what it reads."""
         _tell(library, "bs_threads", ctypes.c_int32(self.threads))
         _tell(library, "bs_along", ctypes.c_void_p(self._replayer.along))
-        reads = _found(library, f"bs_reads_{name}")
+        reads = found(library, f"bs_reads_{name}")
         if reads is not None:
             self._replayer.ask(entry, reads)
 
@@ -206,12 +206,12 @@ def _open_sealed(artifact: Artifact) -> ctypes.CDLL:
 
 def _tell(library: ctypes.CDLL, name: str, value: ctypes.c_int32 | ctypes.c_void_p) -> None:
     """Set a variable of a module that has one of this name."""
-    address = _found(library, name)
+    address = found(library, name)
     if address is not None:
         ctypes.memmove(address, ctypes.byref(value), ctypes.sizeof(value))
 
 
-def _found(library: ctypes.CDLL, name: str) -> int | None:
+def found(library: ctypes.CDLL, name: str) -> int | None:
     """The address of a symbol, if the module exports it."""
     try:
         return ctypes.addressof(ctypes.c_char.in_dll(library, name))
@@ -220,7 +220,7 @@ def _found(library: ctypes.CDLL, name: str) -> int | None:
 
 
 def _symbol(library: ctypes.CDLL, name: str, artifact: Artifact) -> int:
-    address = _found(library, name)
+    address = found(library, name)
     if address is None:
         raise KernelError(f"module `{artifact.module}` (`{artifact.path}`) exports no `{name}`")
     return address
