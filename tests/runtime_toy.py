@@ -1,6 +1,7 @@
 """An integer model with a paged state, as a manifest over the kernels of `runtime/toy.c`."""
 
 import hashlib
+from importlib.resources import files
 from pathlib import Path
 
 from bedstone.runtime.load import Parts
@@ -28,6 +29,9 @@ from bedstone.spec.manifest import (
 from bedstone.target.toolchain import compile_shared, find_compiler
 
 SOURCE = Path(__file__).parent / "runtime" / "toy.c"
+INCLUDE = (Path(str(files("bedstone.runtime.cpu"))), SOURCE.parent)
+"""Where a kernel of the tests finds how the runtime calls it."""
+
 VOCAB, PAGE, PAGES, ROWS, PARTS = 97, 4, 10, 8, 5
 CONTEXT = PAGE * PAGES
 
@@ -38,7 +42,9 @@ SCALAR = ScalarParam("i32")
 
 def compile_module(source: Path, kernels: Path, cache: Path) -> str:
     """Compile into `kernels` under a name that means nothing; the sha256."""
-    built = compile_shared([source], flags=["-O1"], cache=cache, compiler=find_compiler())
+    built = compile_shared(
+        [source], flags=["-O1"], include=INCLUDE, cache=cache, compiler=find_compiler()
+    )
     data = built.read_bytes()
     sha256 = hashlib.sha256(data).hexdigest()
     kernels.mkdir(parents=True, exist_ok=True)

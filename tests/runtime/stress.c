@@ -1,65 +1,41 @@
 /* Kernels whose results show a lost launch, a block run twice, or a barrier that did not hold. */
 
-#include <stdint.h>
-
-typedef union {
-  void *ptr;
-  int32_t i32;
-  uint64_t word;
-} bs_arg;
-
-typedef struct {
-  uint32_t x, y, z;
-} bs_dim3;
+#include "ahead.h"
+#include "kernel.h"
 
 /* count[b] += 1 for each block; wrong unless each block runs once */
-const char bs_abi_tick[] = "inout buffer<i32>";
-void tick(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *shared) {
+BS_KERNEL(tick, "inout buffer<i32>") {
   int32_t *count = args[0].ptr;
   (void)shared;
-  count[(b->z * grid->y + b->y) * grid->x + b->x] += 1;
+  count[(block->z * grid->y + block->y) * grid->x + block->x] += 1;
 }
 
 /* out[b] = in[0] + ... + in[n - 1] + b: reads what every other block of the launch before wrote */
-const char bs_abi_gather[] = "in buffer<i32>, out buffer<i32>, i32";
-void gather(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *shared) {
+BS_KERNEL(gather, "in buffer<i32>, out buffer<i32>, i32") {
   const int32_t *in = args[0].ptr;
   int32_t *out = args[1].ptr;
-  uint32_t sum = b->x;
-  (void)grid;
-  (void)shared;
+  uint32_t sum = block->x;
+  (void)grid, (void)shared;
   for (int32_t i = 0; i < args[2].i32; i++) sum += (uint32_t)in[i];
-  out[b->x] = (int32_t)sum;
+  out[block->x] = (int32_t)sum;
 }
 
 /* shared memory is whole, aligned and the block's own while it runs */
-const char bs_abi_scratch[] = "out buffer<i32>, i32";
-void scratch(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *shared) {
+BS_KERNEL(scratch, "out buffer<i32>, i32") {
   int32_t *out = args[0].ptr, bad = ((uintptr_t)shared % 64) != 0;
   volatile uint32_t *words = shared;
   (void)grid;
-  for (int32_t i = 0; i < args[1].i32; i++) words[i] = b->x * 7919 + (uint32_t)i;
-  for (int32_t i = 0; i < args[1].i32; i++) bad += words[i] != b->x * 7919 + (uint32_t)i;
-  out[b->x] = bad;
+  for (int32_t i = 0; i < args[1].i32; i++) words[i] = block->x * 7919 + (uint32_t)i;
+  for (int32_t i = 0; i < args[1].i32; i++) bad += words[i] != block->x * 7919 + (uint32_t)i;
+  out[block->x] = bad;
 }
 
 /* 1 where a subnormal survives arithmetic */
-const char bs_abi_subnormal[] = "out buffer<i32>";
-void subnormal(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *shared) {
+BS_KERNEL(subnormal, "out buffer<i32>") {
   volatile float tiny = 1e-40f;
-  (void)grid;
-  (void)shared;
-  ((int32_t *)args[0].ptr)[b->x] = tiny * 0.5f > 0.0f;
+  (void)grid, (void)shared;
+  ((int32_t *)args[0].ptr)[block->x] = tiny * 0.5f > 0.0f;
 }
-
-typedef struct {
-  const uint8_t *at, *end;
-} bs_range;
-
-typedef struct {
-  bs_range now;
-  const bs_range *next, *last;
-} bs_coming;
 
 bs_coming *(*bs_along)(void);
 
@@ -73,12 +49,10 @@ int32_t bs_reads_tick(const bs_arg *args, uint64_t from, uint64_t to, uint64_t b
 }
 
 /* out[b] = what comes: how many ranges, and the first and the last address of the first one */
-const char bs_abi_watch[] = "out buffer<i32>";
-void watch(const bs_arg *args, const bs_dim3 *b, const bs_dim3 *grid, void *shared) {
-  int32_t *out = (int32_t *)args[0].ptr + 3 * b->x;
+BS_KERNEL(watch, "out buffer<i32>") {
+  int32_t *out = (int32_t *)args[0].ptr + 3 * block->x;
   const bs_coming *coming = bs_along();
-  (void)grid;
-  (void)shared;
+  (void)grid, (void)shared;
   out[0] = (int32_t)(coming->last - coming->next);
   out[1] = out[0] ? (int32_t)(uintptr_t)coming->next->at : 0;
   out[2] = out[0] ? (int32_t)(uintptr_t)coming->next->end : 0;

@@ -1,25 +1,6 @@
 /* An integer model whose answers are known: the next token is the sum of all tokens so far. */
 
-#include <stdint.h>
-
-typedef union {
-  void *ptr;
-  int32_t i32;
-  int64_t i64;
-  float f32;
-  uint8_t u8;
-  uint64_t word;
-} bs_arg;
-
-typedef struct {
-  uint32_t x, y, z;
-} bs_dim3;
-
-#define BS_KERNEL(entry, types)        \
-  const char bs_abi_##entry[] = types; \
-  void entry(const bs_arg *args, const bs_dim3 *block, const bs_dim3 *grid, void *shared)
-
-#define UNUSED (void)block, (void)grid, (void)shared
+#include "kernel.h"
 
 BS_KERNEL(store, "in buffer<i32>, in buffer<i32>, inout state") {
   UNUSED;
