@@ -13,7 +13,7 @@ from bedstone.bench.run import Wish, bench
 from bedstone.build.compile import compile_checkpoint
 from bedstone.build.request import Options, Request
 from bedstone.checkpoint.drawn import drawn_checkpoint
-from bedstone.errors import CallerError, DeviceError, WeightError
+from bedstone.errors import CallerError, WeightError
 from bedstone.runtime.session import Session
 from command_line import bedstone
 
@@ -160,7 +160,7 @@ def test_a_step_whose_logits_are_not_finite_is_not_timed(package, monkeypatch):
         ),
     )
     wish = Wish(Grid((1,), (16,)), "cpu", 1, package().path.parent, 1)
-    with pytest.raises(DeviceError, match="`decode_chain` set `error`"):
+    with pytest.raises(WeightError, match="`decode_chain` set `error`"):
         bench([package()], wish, lambda *_: None)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from bedstone.errors import CallerError, CapacityError, DeviceError
+from bedstone.errors import CallerError, CapacityError, WeightError
 from bedstone.runtime.load import load
 from bedstone.runtime.session import Session
 from bedstone.runtime.together import Together
@@ -91,7 +91,7 @@ def test_c30_a_step_without_finite_logits_ends_it(session, monkeypatch):
     going = session.generate_together(PROMPTS[:2], 9)
     assert [index for index, _ in (next(going), next(going))] == [0, 1]
     monkeypatch.setattr(session, "repeat", failing)
-    with pytest.raises(DeviceError, match=r"non-finite logits.*`error` to 1 for one of 2 seq"):
+    with pytest.raises(WeightError, match=r"non-finite logits of one of 2 .*`error` to 1"):
         next(going)
 
 

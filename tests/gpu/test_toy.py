@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bedstone.errors import DeviceError
+from bedstone.errors import WeightError
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from runtime_toy import CONTEXT, PAGE, VOCAB, expected
@@ -53,7 +53,7 @@ def test_the_whole_context_and_a_second_sequence(session):
 
 
 def test_a_broken_step_says_which(session):
-    with pytest.raises(DeviceError, match="non-finite logits at step 2"):
+    with pytest.raises(WeightError, match="non-finite logits at step 2"):
         list(Generator(session).generate([12, 12], 9))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bedstone.errors import CallerError, CapacityError, DeviceError
+from bedstone.errors import CallerError, CapacityError, WeightError
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from runtime_toy import CONTEXT, PAGE, VOCAB, expected, toy_parts
@@ -103,7 +103,7 @@ def test_c30_a_step_without_finite_logits_fails_and_says_which(tmp_path, cache, 
     with load(toy_parts(tmp_path, cache, chain=chain), cache=cache, threads=2) as session:
         generator = Generator(session)
         made = []
-        with pytest.raises(DeviceError, match=r"non-finite logits at step 2: .* set `error` to 1"):
+        with pytest.raises(WeightError, match=r"non-finite logits at step 2: .* set `error` to 1"):
             made.extend(generator.generate(prompt, 9))
         generator.reset()
         made.append(generator.prefill([3]))
@@ -111,7 +111,7 @@ def test_c30_a_step_without_finite_logits_fails_and_says_which(tmp_path, cache, 
 
 
 def test_c30_a_broken_prompt_fails_at_step_0(session):
-    with pytest.raises(DeviceError, match="non-finite logits at step 0"):
+    with pytest.raises(WeightError, match="non-finite logits at step 0"):
         Generator(session).prefill([VOCAB - 1])
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.bench.cases import MOST_STEPS, Case, first_length, steps_of_a_sample
-from bedstone.errors import CallerError, DeviceError
-from bedstone.runtime.generate import Generator
+from bedstone.errors import CallerError
+from bedstone.runtime.generate import Generator, not_finite
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease
 from bedstone.runtime.sampler import Drawing, knob_inputs
@@ -83,8 +83,9 @@ class Driver:
             runs.append(self._session.start(chain.program, count, collect, **given))
         found = [run.wait() for run in runs]
         taken = self._clock() - began
-        if chain.error is not None and any(outputs[-1].any() for outputs in found):
-            raise DeviceError(f"{case}: program `{chain.program}` set `{chain.error}`")
+        flags = next((outputs[-1] for outputs in found if outputs[-1].any()), None)
+        if chain.error is not None and flags is not None:
+            raise not_finite(chain, flags, f"in {case}")
         return taken / steps
 
     def _seed(self, shape: Shape, leases: Sequence[Lease], length: int) -> None:

@@ -1,4 +1,4 @@
-"""What values a caller may write into an input."""
+"""What values a caller may write into an input, and how long that lets a sequence be."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,8 @@ from bedstone.errors import CallerError
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
 from bedstone.spec.expr import evaluate
 from bedstone.spec.frozen import Frozen
-from bedstone.spec.manifest import Bound, Domain, Manifest, State
+from bedstone.spec.manifest import Bound, Domain, Fill, Manifest, State
+from bedstone.verify.protocol import Protocol
 
 _HOST_ENTRIES = 2**63
 
@@ -30,6 +31,31 @@ def limits_of(
         entries = _entries(domain.index_into, manifest, capacity) // domain.stride
         return Limits(0, entries - 1, domain.monotone)
     return Limits(_bound(domain.min, env), _bound(domain.max, env), domain.monotone)
+
+
+def highest(fill: Fill, protocol: Protocol, manifest: Manifest, capacity: Capacity) -> int | None:
+    """The greatest value that the input of a fill takes; None where nothing declares one."""
+    role = protocol.role(fill)
+    domain = None if role is None else manifest.buffers[role.buffer].domain
+    if domain is None:
+        return None
+    high = limits_of(domain, manifest, capacity, upper_bounds(manifest)).high
+    return None if high is None else int(high)
+
+
+def longest(
+    protocol: Protocol, manifest: Manifest, capacity: Capacity, held: int | None = None
+) -> int:
+    """The longest sequence the tables, the declared positions and `held` tokens of pages allow.
+
+    Raises `CallerError`: nothing bounds it.
+    """
+    position = highest("position", protocol, manifest, capacity)
+    bounds = (held, protocol.reach, None if position is None else position + 1)
+    limits = [bound for bound in bounds if bound is not None]
+    if not limits:
+        raise CallerError("nothing in the manifest bounds a sequence's length")
+    return min(limits)
 
 
 def require_inside(buffer: str, data: NDArray[np.generic], limits: Limits) -> None:

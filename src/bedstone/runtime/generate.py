@@ -14,12 +14,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.errors import CallerError, CapacityError, DeviceError
-from bedstone.runtime.domain import limits_of
+from bedstone.errors import CallerError, CapacityError, WeightError
+from bedstone.runtime.domain import longest
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import whole_lease
-from bedstone.runtime.memory import upper_bounds
 from bedstone.runtime.sampler import drawing, knob_inputs
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.sampling import LIKELIEST, Sampling
@@ -63,7 +62,7 @@ class Generator:
         }
         self._sampling = sampling
         held = self._lease.tokens if self._lease.pages else None
-        self.limit = longest(session, self._protocol, held)
+        self.limit = longest(self._protocol, session.manifest, session.capacity, held)
         self._ahead = session.ahead if _rewinds(session) else 1
         self.finish: Literal["stop", "length"] | None = None
         self.reset()
@@ -115,7 +114,7 @@ class Generator:
         """Take `count` steps, all of them in one replay where a chain allows it.
 
         Raises `CapacityError`: the context has no room for as many.
-        Raises `DeviceError`: a step's logits were not finite.
+        Raises `WeightError`: a step's logits were not finite.
         """
         self._required_last()
         if self.length + count > self.limit:
@@ -236,13 +235,10 @@ class Generator:
     ) -> None:
         if program.error is None:
             return
-        failed = np.flatnonzero(found[program.error])
-        if failed.size:
-            at = int(failed[0])
-            raise DeviceError(
-                f"non-finite logits at step {self._made + at}: program `{program.program}` set "
-                f"`{program.error}` to {found[program.error].flat[at]}"
-            )
+        flags = found[program.error].reshape(-1)
+        if flags.any():
+            first = self._made + int(np.flatnonzero(flags)[0])
+            raise not_finite(program, flags, f"at step {first}")
 
     def _burst(self, chain: Chain, count: int) -> int:
         """How many steps one replay may take: one, where a step's own length is among its vars."""
@@ -260,6 +256,17 @@ class Generator:
         if self._last is None:
             raise CallerError("no token to go on from: prefill a prompt first")
         return self._last
+
+
+def not_finite(program: Shape | Chain, flags: NDArray[np.generic], where: str) -> WeightError:
+    """The error of a program whose error flags [n] are not all 0.
+
+    Weights are to blame that hold NaN or infinity, or that make activations overflow.
+    """
+    return WeightError(
+        f"non-finite logits {where}: program `{program.program}` set `{program.error}` to "
+        f"{flags[flags != 0][0]}; weights hold NaN or infinity, or activations overflow"
+    )
 
 
 def _ids(tokens: Sequence[int]) -> list[int]:
@@ -288,20 +295,3 @@ def _programs(protocol: Protocol) -> tuple[Shape, Shape]:
 def _rewinds(session: Executor) -> bool:
     """Whether steps too many can be written over: what each token left lies apart from the rest."""
     return all(state.bytes_per_token for state in session.manifest.states.values())
-
-
-def longest(session: Executor, protocol: Protocol, held: int | None) -> int:
-    """The longest sequence the tables, the declared positions and `held` tokens of pages allow."""
-    limits = [] if held is None else [held]
-    limits += [protocol.reach] if protocol.reach is not None else []
-    position = protocol.role("position")
-    if position is not None:
-        manifest = session.manifest
-        domain = manifest.buffers[position.buffer].domain
-        if domain is not None:
-            env = upper_bounds(manifest)
-            high = limits_of(domain, manifest, session.capacity, env).high
-            limits += [int(high) + 1] if high is not None else []
-    if not limits:
-        raise CallerError("nothing in the manifest bounds a sequence's length")
-    return min(limits)

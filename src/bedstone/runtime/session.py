@@ -21,7 +21,7 @@ class Session(Executor):
 
         At most `max_tokens` come; a token of `stop_ids` ends them and is not among them. The
         sequence begins with the first token asked for, and ends where another one begins. A prompt
-        that no sequence can hold is a `CapacityError`, logits that are not finite a `DeviceError`,
+        that no sequence can hold is a `CapacityError`, logits that are not finite a `WeightError`,
         a `sampling` that the package has no sampler for a `CallerError`.
         """
         generator = Generator(self, sampling=sampling)

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from bedstone.errors import CallerError, CapacityError, DeviceError
+from bedstone.errors import CallerError, CapacityError
 from bedstone.runtime.executor import Executor
-from bedstone.runtime.generate import Generator
+from bedstone.runtime.generate import Generator, not_finite
 from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
 from bedstone.runtime.lease import Lease
 from bedstone.runtime.sampler import Drawing, drawing, knob_inputs
@@ -56,7 +56,7 @@ class Together:
         """Yield which prompt and what follows it, token by token, up to its stop token.
 
         Raises `CapacityError`: a prompt is longer than its pages hold.
-        Raises `DeviceError`: a step's logits were not finite.
+        Raises `WeightError`: a step's logits were not finite.
         """
         if max_tokens < 1 or len(prompts) != len(self._leases):
             raise CallerError(
@@ -107,10 +107,7 @@ class Together:
         collect = (emits,) if shape.error is None else (emits, shape.error)
         tokens, *errors = self._session.repeat(shape.program, 1, collect, **call_vars)
         if errors and errors[0].any():
-            raise DeviceError(
-                f"non-finite logits: program `{shape.program}` set `{shape.error}` to "
-                f"{errors[0].flat[0]} for one of {len(live)} sequences"
-            )
+            raise not_finite(shape, errors[0], f"of one of {len(live)} sequences")
         for one, row in zip(live, tokens[0], strict=False):
             one.last = int(row.flat[0])
             one.drawing.make((one.last,))

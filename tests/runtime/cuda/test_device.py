@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bedstone.errors import DeviceError
+from bedstone.errors import DeviceError, WeightError
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from cuda_toy import kv, toy_cuda_parts
@@ -100,7 +100,7 @@ def test_the_context_bounds_what_runs_ahead(session, driver):
 
 def test_a_broken_step_says_which(session):
     generator = Generator(session)
-    with pytest.raises(DeviceError, match="non-finite logits at step 2"):
+    with pytest.raises(WeightError, match="non-finite logits at step 2"):
         list(generator.generate([12, 12], 9))
     generator.reset()
     assert generator.prefill([3]) == 3

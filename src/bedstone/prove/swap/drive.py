@@ -10,7 +10,7 @@ from bedstone.errors import CallerError
 from bedstone.prove.swap.measure import Logits, as_logits, outside
 from bedstone.prove.swap.workload import Limits, Turn
 from bedstone.runtime.arrays import numpy_dtype
-from bedstone.runtime.domain import limits_of
+from bedstone.runtime.domain import highest, limits_of, longest
 from bedstone.runtime.inputs import call_inputs, input_roles, table_inputs
 from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
@@ -152,21 +152,12 @@ def limits(manifest: Manifest, known: Protocol) -> Limits:
 
     Raises `CallerError`: the token input declares no domain, or nothing bounds a sequence.
     """
-    upper, capacity = upper_bounds(manifest), Capacity(2**31 - 1, 2**31 - 1, 1)
-    highest = {}
-    for role in (known.role("token"), known.role("position")):
-        domain = manifest.buffers[role.buffer].domain if role else None
-        if role and domain:
-            highest[role.fill] = limits_of(domain, manifest, capacity, upper).high
-    vocab, position = highest.get("token"), highest.get("position")
-    if vocab is None:
+    unbounded = Capacity(2**31 - 1, 2**31 - 1, 1)
+    token = highest("token", known, manifest, unbounded)
+    if token is None:
         raise CallerError("the token input declares no `max`: no tokens can be drawn")
-    reaches = [known.reach] if known.reach is not None else []
-    reaches += [int(position) + 1] if position is not None else []
-    if not reaches:
-        raise CallerError("nothing in the manifest bounds a sequence's length")
     many = (name for name in manifest.programs if known.groups.name in _vars(manifest, name))
-    return Limits(min(reaches), int(vocab) + 1, frozenset(many))
+    return Limits(longest(known, manifest, unbounded), token + 1, frozenset(many))
 
 
 def free_run(

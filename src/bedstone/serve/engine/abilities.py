@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from bedstone.errors import CallerError
+from bedstone.runtime.domain import highest, longest
 from bedstone.runtime.executor import Executor
-from bedstone.runtime.generate import longest
 from bedstone.serve.requests import Request
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
@@ -134,17 +134,17 @@ def _told(session: Executor, protocol: Protocol) -> frozenset[str]:
 
 def _context(session: Executor, protocol: Protocol) -> int:
     capacity = session.capacity
-    return longest(session, protocol, capacity.tokens if protocol.page_tables else None)
+    held = capacity.tokens if protocol.page_tables else None
+    return longest(protocol, session.manifest, capacity, held)
 
 
 def _vocab(session: Executor, protocol: Protocol) -> int:
-    token = protocol.role("token")
-    domain = None if token is None else session.manifest.buffers[token.buffer].domain
-    if domain is None or not isinstance(domain.max, int):
+    token = highest("token", protocol, session.manifest, session.capacity)
+    if token is None:
         raise CallerError(
             "the tokens that go in have no bound: nothing says what the vocabulary is"
         )
-    return domain.max + 1
+    return token + 1
 
 
 def _require_filled(protocol: Protocol, knobs: Knobs | None, shapes: tuple[Shape, ...]) -> None:
