@@ -140,10 +140,17 @@ def test_another_system_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
         find_compiler()
 
 
-def test_processes_that_build_at_once_agree(unit: Unit, tmp_path: Path, compiler: Compiler) -> None:
+def test_processes_that_build_at_once_compile_once(
+    unit: Unit, tmp_path: Path, compiler: Compiler
+) -> None:
+    log, script = tmp_path / "log", tmp_path / "cc"
+    script.write_text(f'#!/bin/sh\necho >>"{log}"\nsleep 0.3\nexec "{compiler.command[0]}" "$@"\n')
+    script.chmod(0o755)
+    slow = Compiler((str(script),), "slow")
     with multiprocessing.get_context("spawn").Pool(3) as pool:
-        paths = pool.starmap(build, [(unit, tmp_path / "cache", compiler)] * 3)
+        paths = pool.starmap(build, [(unit, tmp_path / "cache", slow)] * 3)
     assert len(set(paths)) == 1
+    assert log.read_text() == "\n"
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [paths[0].name]
 
 

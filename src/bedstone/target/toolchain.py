@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
-from bedstone.target.cache import unwritable
+from bedstone.target.cache import made_once, unwritable
 from bedstone.target.side_by_side import Told, side_by_side, untold
 
 _COMPILERS = ("cc", "gcc", "clang")
@@ -112,11 +112,9 @@ def _built(unit: Unit, cache: Path, compiler: Compiler) -> Path:
     """The unit's shared object, compiled only where `cache` has none yet."""
     built = shared_path(unit, cache=cache, compiler=compiler)
     try:
-        if not built.exists():
-            _compile(unit, compiler, built)
+        return made_once(built, lambda: _compile(unit, compiler, built))
     except OSError as error:
         raise unwritable(cache, error) from error
-    return built
 
 
 def _compile(unit: Unit, compiler: Compiler, built: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
-from bedstone.target.cache import write_whole
+from bedstone.target.cache import made_once, write_whole
 from bedstone.target.side_by_side import Told, side_by_side
 from bedstone.target.toolchain import Compiler, Unit, unit_digest
 
@@ -53,9 +53,7 @@ def compile_apart(
 
     def build(unit: Unit) -> Path:
         built = cache / f"{unit_digest(unit, identity)}.cubin"
-        if not built.exists():
-            write_whole(built, _made(unit, arch, worker))
-        return built
+        return made_once(built, lambda: write_whole(built, _made(unit, arch, worker)))
 
     return side_by_side(build, units, told)
 
