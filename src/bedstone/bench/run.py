@@ -19,13 +19,17 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What to time and how: `repeats` samples of each case of `grid` on `device`."""
+    """What to time and how: `repeats` samples of each case of `grid` on `device`.
+
+    `checkpoint` is where the packages' weights are now; None is where they were at the compile.
+    """
 
     grid: Grid
     device: DeviceName
     repeats: int
     cache: Path
     threads: int | None = None
+    checkpoint: str | None = None
 
 
 def bench(packages: Sequence[Package], wish: Wish, progress: Progress) -> Record:
@@ -41,7 +45,9 @@ def bench(packages: Sequence[Package], wish: Wish, progress: Progress) -> Record
         for package in packages:
             progress(f"load {package.path.name}", 0, 1)
             tokens = tokens_needed(cases, package.lock)
-            options = LoadOptions(wish.device, tokens, batch, wish.cache, wish.threads)
+            options = LoadOptions(
+                wish.device, tokens, batch, wish.cache, wish.threads, wish.checkpoint
+            )
             subjects.append(load_subject(package, options, held))
         times = measure(subjects, cases, wish.repeats, progress)
         progress("machine", 0, 1)

@@ -11,11 +11,9 @@ from bedstone.bench.drive import Driver
 from bedstone.bench.machine import DeviceName
 from bedstone.bench.record import RANDOM_WEIGHTS, Ran
 from bedstone.build.lane import lane_of
-from bedstone.build.request import Package
-from bedstone.checkpoint.checkpoint import Checkpoint
-from bedstone.checkpoint.drawn import PREFIX, DrawnCheckpoint, draw, open_drawn
-from bedstone.checkpoint.reference import open_checkpoint
-from bedstone.errors import CallerError, WeightError
+from bedstone.build.request import Package, open_weights
+from bedstone.checkpoint.drawn import DrawnCheckpoint, draw
+from bedstone.errors import CallerError
 from bedstone.lane.schedule import Numerics
 from bedstone.runtime.load import load
 from bedstone.spec.dtype import FORMATS
@@ -26,13 +24,17 @@ _FILL_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How packages are loaded: the device, and the tokens and sequences there is room for."""
+    """How packages are loaded: the device, and the tokens and sequences there is room for.
+
+    `checkpoint` is where their weights are now; None is where they were at the compile.
+    """
 
     device: DeviceName
     tokens: int
     sequences: int
     cache: Path
     threads: int | None = None
+    checkpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +65,12 @@ class Subject:
         )
 
 
-def open_weights(package: Package) -> Checkpoint:
-    """The checkpoint that a package was compiled from, or the weights drawn in its place.
-
-    Raises `WeightError`: it is another one by now.
-    """
-    reference = package.lock.checkpoint
-    opened = open_drawn(reference) if reference.startswith(PREFIX) else open_checkpoint(reference)
-    if opened.identity != package.lock.identity:
-        opened.close()
-        raise WeightError(
-            f"checkpoint `{reference}` is not the one `{package.path}` was compiled from: expected "
-            f"identity {package.lock.identity}, found {opened.identity}"
-        )
-    return opened
-
-
 def load_subject(package: Package, options: LoadOptions, held: ExitStack) -> Subject:
     """Load a package; `held` closes it.
 
     Raises `CallerError`: it was compiled in a numerics that is none.
     """
-    opened = open_weights(package)
+    opened = open_weights(package, options.checkpoint)
     held.callback(opened.close)
     lock = package.lock
     lane = lane_of(find_set(lock.target, read_sets()), _numerics(package))

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from bedstone.build.identity import package_key, sources_digest
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.drawn import PREFIX as DRAWN_PREFIX
-from bedstone.checkpoint.reference import PACKAGE_PREFIX
+from bedstone.checkpoint.drawn import open_drawn
+from bedstone.checkpoint.reference import PACKAGE_PREFIX, open_checkpoint, require_identity
 from bedstone.checkpoint.shapes import Shape
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, WeightError
 from bedstone.graph.step import FormName
 from bedstone.spec.file import read_bounded
 from bedstone.spec.package import LOCK, Lock, parse_lock
@@ -138,3 +139,26 @@ def read_package(directory: Path) -> Package:
     if not is_package(directory):
         raise CallerError(f"`{directory}` is no package: `{LOCK}` cannot be found in it")
     return Package(directory, parse_lock(read_bounded(path), str(path)))
+
+
+def open_weights(package: Package, place: str | None = None) -> Checkpoint:
+    """The checkpoint a package was compiled from, at `place` or where it was; or drawn weights.
+
+    Raises `CallerError`: it is not there; `WeightError`: it is another by now.
+    """
+    reference = place or package.lock.checkpoint
+    try:
+        drawn = reference.startswith(DRAWN_PREFIX)
+        opened = open_drawn(reference) if drawn else open_checkpoint(reference)
+    except CallerError as error:
+        if place is not None:
+            raise
+        raise CallerError(
+            f"{error}: `{package.path}` was compiled from it, `--checkpoint` says where it is now"
+        ) from error
+    try:
+        require_identity(opened, package.lock.identity, f"`{package.path}`")
+    except WeightError:
+        opened.close()
+        raise
+    return opened

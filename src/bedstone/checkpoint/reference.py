@@ -17,7 +17,7 @@ from bedstone.checkpoint.gguf_config import ROPE_FACTORS, parse_gguf_config
 from bedstone.checkpoint.names import gguf_name
 from bedstone.checkpoint.rope import divided
 from bedstone.checkpoint.tensors import Maps
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, WeightError
 
 PACKAGE_PREFIX = "pkg:"
 CONFIG = "config.json"
@@ -58,6 +58,15 @@ def open_checkpoint(reference: str) -> Checkpoint:
     if path.suffix == ".safetensors":
         return _open_hf(reference, path)
     return _open_gguf(reference, path)
+
+
+def require_identity(opened: Checkpoint, identity: str, package: str) -> None:
+    """Accept the checkpoint that `package` was compiled from; another is a `WeightError`."""
+    if opened.identity != identity:
+        raise WeightError(
+            f"checkpoint `{opened.reference}` is not the one {package} was compiled from: expected "
+            f"identity {identity}, found {opened.identity}"
+        )
 
 
 def _open_directory(reference: str, path: Path) -> Checkpoint:

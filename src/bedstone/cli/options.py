@@ -24,12 +24,21 @@ DeviceOption = Annotated[
     Device | None,
     typer.Option(help="What runs it, which an open target is for; by default the target's own."),
 ]
-CheckpointArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="CHECKPOINT",
-        help="A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE.",
+CHECKPOINT_HELP = "A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE."
+CheckpointArgument = Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)]
+_NAMED = "A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package."
+
+OpenedArgument = Annotated[str, typer.Argument(metavar="CHECKPOINT|PACKAGE", help=_NAMED)]
+TimedArgument = Annotated[str | None, typer.Argument(metavar="[CHECKPOINT|PACKAGE]", help=_NAMED)]
+WeightsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint", help="Where a package's checkpoint is now; by default where it was."
     ),
+]
+PackageNumericsOption = Annotated[
+    Numerics | None,
+    typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
 ]
 NumericsOption = Annotated[
     Numerics,
@@ -52,3 +61,4 @@ ContextOption = Annotated[
         metavar="N", help="Most positions of a sequence; by default the model's own, up to 32768."
     ),
 ]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="One a core by default.")]

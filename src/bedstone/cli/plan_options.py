@@ -5,15 +5,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from bedstone.cli.options import CHECKPOINT_HELP
 from bedstone.graph.step import FormName
 from bedstone.spec.dtype import FormatName
 
 PlannedArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[CHECKPOINT]",
-        help="A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE.",
-    ),
+    str | None, typer.Argument(metavar="[CHECKPOINT]", help=CHECKPOINT_HELP)
 ]
 ConfigOption = Annotated[
     str | None,

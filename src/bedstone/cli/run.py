@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,9 +15,21 @@ import typer
 from bedstone.cli.device import device_target, hardware_device
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
-from bedstone.cli.options import ContextOption, DeviceOption, Numerics, TargetOption
+from bedstone.cli.opened import (
+    Wanted,
+    open_package,
+)
+from bedstone.cli.options import (
+    ContextOption,
+    DeviceOption,
+    OpenedArgument,
+    PackageNumericsOption,
+    TargetOption,
+    ThreadsOption,
+    WeightsOption,
+)
 from bedstone.cli.outcome import Answer, Answers, Outcome
-from bedstone.cli.picks import TracesOption, read_picks
+from bedstone.cli.picks import TracesOption
 from bedstone.cli.progress import Stages
 from bedstone.cli.sampling import (
     MinPOption,
@@ -39,52 +50,6 @@ if TYPE_CHECKING:
     from bedstone.spec.sampling import Sampling
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """How a checkpoint is to be compiled; None and `auto` leave it to us.
-
-    `sampler` is of a compile only: a package has one or draws the likeliest. `weights` is of a
-    package: where its checkpoint lies now.
-    """
-
-    numerics: Numerics | None
-    context: int | None
-    target: str
-    sequences: int
-    traces: Path | None = None
-    sampler: bool = False
-    weights: str | None = None
-
-    def require_so(self, package: "Package") -> None:
-        """Accept a package that was compiled as wanted.
-
-        Raises `CallerError`: it was compiled in another way, and stays so.
-        """
-        lock = package.lock
-        if self.traces is not None:
-            raise CallerError(
-                f"`{package.path}` has its kernels already, `--traces` picks them in a compile: "
-                f"run its checkpoint `{lock.checkpoint}`"
-            )
-        target = None if self.target == "auto" else self.target
-        for option, asked, made in (
-            ("numerics", self.numerics, lock.numerics),
-            ("context", self.context, lock.context),
-            ("target", target, lock.target),
-        ):
-            if asked not in {None, made}:
-                raise CallerError(
-                    f"`{package.path}` was compiled with {option} `{made}`, `--{option}` is "
-                    f"`{asked}`: run its checkpoint `{lock.checkpoint}`"
-                )
-        if lock.sequences < self.sequences:
-            raise CallerError(
-                f"`{package.path}` was compiled for {lock.sequences} of a step's sequences, "
-                f"{self.sequences} prompts are given: compile it with `--sequences "
-                f"{self.sequences}`, or run its checkpoint `{lock.checkpoint}`"
-            )
-
-
 PromptsOption = Annotated[
     list[str],
     typer.Option(
@@ -97,23 +62,6 @@ ChatOption = Annotated[
     typer.Option(
         "--chat/--raw", help="Wrap the prompt in the chat template, if there is one, or do not."
     ),
-]
-RunArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="CHECKPOINT|PACKAGE",
-        help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
-    ),
-]
-WeightsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--checkpoint", help="Where a package's checkpoint is now; by default where it was."
-    ),
-]
-RunNumericsOption = Annotated[
-    Numerics | None,
-    typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
 ]
 
 
@@ -133,7 +81,7 @@ class Asked:
 
 
 def command(
-    checkpoint: RunArgument,
+    checkpoint: OpenedArgument,
     prompt: PromptsOption,
     chat: ChatOption = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to make.")] = 256,
@@ -143,8 +91,8 @@ def command(
     min_p: MinPOption = None,
     seed: SeedOption = None,
     repetition: RepetitionOption = None,
-    numerics: RunNumericsOption = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
+    numerics: PackageNumericsOption = None,
+    threads: ThreadsOption = None,
     target: TargetOption = "auto",
     device: DeviceOption = None,
     context: ContextOption = None,
@@ -164,6 +112,7 @@ def command(
     texts = [sys.stdin.read() if text == "-" else text for text in prompt]
     with Stages() as stages:
         opened, package = open_package(checkpoint, wanted, stages)
+        _require_width(len(prompt), package)
         if sampling is not None:
             require_sampler(package)
         template = opened.chat_template
@@ -188,60 +137,6 @@ def command(
         print_json({**outcome.json(), "package": str(package.path), "stages": stages.seconds})
     else:
         print(outcome.line(), file=sys.stderr)
-
-
-def open_package(reference: str, wanted: Wanted, stages: Stages) -> "tuple[Checkpoint, Package]":
-    """The checkpoint, open, and its package: the one named, or the one in the cache."""
-    from bedstone.build.compiler import compiler_identity
-    from bedstone.build.request import Options, Request, is_package, read_package
-    from bedstone.checkpoint.reference import open_checkpoint
-    from bedstone.target.cache import require_cache
-
-    if is_package(Path(reference)):
-        package = read_package(Path(reference))
-        wanted.require_so(package)
-        return _compiled_from(package, wanted.weights), package
-    if wanted.weights is not None:
-        raise CallerError(f"`--checkpoint` is of a package, `{reference}` is none")
-    opened = open_checkpoint(reference)
-    numerics = wanted.numerics or Numerics.quantized
-    options = Options(
-        numerics.value, wanted.context, sequences=wanted.sequences, sampler=wanted.sampler
-    )
-    picks = read_picks(wanted.traces, opened, wanted.target)
-    request = Request(opened, options, cache_directory(), wanted.target, picks)
-    cached = request.cached(compiler_identity(request.hardware.vendor))
-    if is_package(cached):
-        return opened, read_package(cached)
-    require_cache(cached.parent)
-    # the planner is not worth importing for a package that is already there
-    from bedstone.build.compile import compile_checkpoint
-
-    return opened, compile_checkpoint(request, cached, stages.begin)
-
-
-def _compiled_from(package: "Package", weights: str | None) -> "Checkpoint":
-    """The checkpoint that a package was compiled from, where it was or where it is now.
-
-    Raises `CallerError`: it is not there; `WeightError`: it is another.
-    """
-    from bedstone.checkpoint.reference import open_checkpoint
-
-    lock = package.lock
-    try:
-        opened = open_checkpoint(weights or lock.checkpoint)
-    except CallerError as error:
-        if weights is not None:
-            raise
-        raise CallerError(
-            f"{error}: `{package.path}` was compiled from it, `--checkpoint` says where it is now"
-        ) from error
-    if opened.identity != lock.identity:
-        raise WeightError(
-            f"checkpoint `{opened.reference}` is not the one `{package.path}` was compiled from: "
-            f"expected identity {lock.identity}, found {opened.identity}"
-        )
-    return opened
 
 
 def _prompt_ids(opened: "Checkpoint", prompt: str, *, chat: bool) -> list[int]:
@@ -279,6 +174,16 @@ def _require_room(prompts: Sequence[Sequence[int]], package: "Package") -> None:
     if longest > package.lock.context:
         raise CapacityError(
             f"the prompt has {longest} tokens, the context holds {package.lock.context}"
+        )
+
+
+def _require_width(prompts: int, package: "Package") -> None:
+    """Refuse more prompts than a step decodes: a `CallerError`."""
+    if package.lock.sequences < prompts:
+        raise CallerError(
+            f"`{package.path}` was compiled for {package.lock.sequences} of a step's sequences, "
+            f"{prompts} prompts are given: compile it with `--sequences {prompts}`, or run its "
+            f"checkpoint `{package.lock.checkpoint}`"
         )
 
 

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 from bedstone.cli.device import device_target, hardware_device
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.extras import extra
-from bedstone.cli.options import ContextOption, Device, DeviceOption, TargetOption
+from bedstone.cli.opened import Wanted, open_package
+from bedstone.cli.options import (
+    ContextOption,
+    Device,
+    DeviceOption,
+    OpenedArgument,
+    PackageNumericsOption,
+    TargetOption,
+    ThreadsOption,
+    WeightsOption,
+)
 from bedstone.cli.picks import TracesOption
 from bedstone.cli.progress import Stages
-from bedstone.cli.run import Wanted, WeightsOption, open_package
 from bedstone.cli.serve_options import (
     AtOnceOption,
     BodyOption,
@@ -27,9 +36,6 @@ from bedstone.cli.serve_options import (
     Reasoning,
     ReasoningOption,
     ReuseOption,
-    ServedArgument,
-    ServedNumericsOption,
-    ThreadsOption,
     TimeoutOption,
     TokensOption,
     ToolParser,
@@ -62,7 +68,7 @@ PIECES = {Device.cpu: Pieces(128, 64), Device.cuda: Pieces(2048, 2048)}
 
 
 def command(
-    checkpoint: ServedArgument,
+    checkpoint: OpenedArgument,
     host: HostOption = "127.0.0.1",
     port: PortOption = 8000,
     name: NameOption = None,
@@ -81,7 +87,7 @@ def command(
     timeout: TimeoutOption = 600.0,
     grace: GraceOption = 30.0,
     body: BodyOption = 4,
-    numerics: ServedNumericsOption = None,
+    numerics: PackageNumericsOption = None,
     threads: ThreadsOption = None,
     target: TargetOption = "auto",
     device: DeviceOption = None,

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from bedstone.cli.options import Numerics
-
 
 class ToolParser(StrEnum):
     """How a model writes calls; `auto` asks its chat template and its record."""
@@ -27,13 +25,6 @@ class Reasoning(StrEnum):
     off = "off"
 
 
-ServedArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="CHECKPOINT|PACKAGE",
-        help="A Hugging Face directory, a .gguf file, pkg:PACKAGE/FILE, or a compiled package.",
-    ),
-]
 HostOption = Annotated[str, typer.Option(help="Address to listen at.")]
 PortOption = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")]
 NameOption = Annotated[
@@ -80,8 +71,3 @@ GraceOption = Annotated[
     float, typer.Option(min=0, metavar="S", help="Seconds answers have when told to stop.")
 ]
 BodyOption = Annotated[int, typer.Option(min=1, metavar="MIB", help="Largest body of a request.")]
-ServedNumericsOption = Annotated[
-    Numerics | None,
-    typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
-]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="One a core by default.")]

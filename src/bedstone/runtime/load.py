@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NotRequired, Protocol, TypedDict, Unpack
 
-from bedstone.checkpoint.reference import open_checkpoint
-from bedstone.errors import CallerError, ManifestError, WeightError
+from bedstone.checkpoint.reference import open_checkpoint, require_identity
+from bedstone.errors import CallerError, ManifestError
 from bedstone.runtime.bind import Progress, plan_binding
 from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.device import Device, Memory
@@ -292,11 +292,8 @@ def _checkpoint(
         return
     opened = open_checkpoint(str(reference))
     try:
-        if parts.identity not in {None, opened.identity}:
-            raise WeightError(
-                f"checkpoint `{reference}` is not the one the package was compiled from: expected "
-                f"identity {parts.identity}, found {opened.identity}"
-            )
+        if parts.identity is not None:
+            require_identity(opened, parts.identity, "the package")
         yield opened
     finally:
         opened.close()

@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from bedstone.cli.document import JsonOption, print_json
-from bedstone.cli.options import Device
+from bedstone.cli.options import Device, ThreadsOption
 from bedstone.cli.prove.ops import (
     CheckpointOption,
     DeviceOption,
     How,
     PackageArgument,
     SeedOption,
-    ThreadsOption,
     prove_named,
 )
 

@@ -27,7 +27,6 @@ DeviceOption = Annotated[
     Device, typer.Option(help="What runs the kernels; calls are recorded on `cpu` only.")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of tokens, pages and made inputs.")]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="One a core by default.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,13 @@ A row for each op, the verdict on all last. Exit 0 is PASS, 1 FAIL, 2 INCONCLUSI
 import typer
 
 from bedstone.cli.document import JsonOption, print_json
-from bedstone.cli.options import Device
+from bedstone.cli.options import Device, ThreadsOption
 from bedstone.cli.prove.ops import (
     CheckpointOption,
     DeviceOption,
     How,
     PackageArgument,
     SeedOption,
-    ThreadsOption,
     prove_named,
 )
 

@@ -14,7 +14,7 @@ import typer
 from bedstone.cli.device import hardware_device
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
-from bedstone.cli.options import Device, DeviceOption
+from bedstone.cli.options import Device, DeviceOption, ThreadsOption
 from bedstone.cli.prove.parts import read_parts
 from bedstone.cli.written import require_writable, write_file
 from bedstone.errors import CallerError
@@ -44,7 +44,7 @@ def command(
         bool, typer.Option("--perf/--no-perf", help="Time both too, where B does not crash.")
     ] = True,
     device: DeviceOption = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="One a core by default.")] = None,
+    threads: ThreadsOption = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Keep the proof for `bedstone prove show`.")
     ] = None,
