@@ -16,6 +16,9 @@ from bedstone.checkpoint.drawn import drawn_checkpoint
 from bedstone.errors import CallerError, WeightError
 from bedstone.runtime.session import Session
 from command_line import bedstone
+from letters import write_tokenizer
+from packages import compiled
+from tiny_models import write_tiny
 
 FAST = ("--random", "--repeats", "2", "--threads", "1")
 
@@ -173,10 +176,24 @@ def test_a_package_of_other_weights_is_refused(package):
     assert "is not the one" in ended.err
 
 
+def test_a_package_is_timed_where_its_checkpoint_is_now(tmp_path, toys):
+    was, now = tmp_path / "was", tmp_path / "now"
+    write_tiny("llama", was)
+    write_tokenizer(was)
+    out = compiled(str(was), tmp_path / "package", toys).path
+    was.rename(now)
+    short = (out, "--context", "8", "--repeats", "1", "--threads", "1")
+    ended = bedstone("bench", *short)
+    assert ended.code == CallerError.exit_code
+    assert "`--checkpoint` says where it is now" in ended.err
+    assert timed(*short, "--against", out, "--checkpoint", now)["packages"][1]["path"] == str(out)
+
+
 @pytest.mark.usefixtures("toys")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (("x.gguf", "--checkpoint", "y.gguf"), "`--checkpoint` is of a package, `x.gguf` is none"),
         ((), "expected a CHECKPOINT, a PACKAGE or a `--config`"),
         (("x", "--config", "toy", "--random"), "expected a CHECKPOINT"),
         (("--config", "toy"), "a config has no weights"),
