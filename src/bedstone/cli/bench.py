@@ -30,6 +30,7 @@ from bedstone.spec.dtype import FormatName
 
 if TYPE_CHECKING:
     from bedstone.bench.machine import DeviceName
+    from bedstone.build.request import Package
 
 COMMANDS = {"serve": "bedstone.cli.bench_serve"}
 """What is timed otherwise than a package by itself."""
@@ -69,7 +70,6 @@ def command(
     from bedstone.bench.roofline import draw_roofline
     from bedstone.bench.run import Wish, bench
     from bedstone.build.request import read_package
-    from bedstone.checkpoint.drawn import drawn_checkpoint
     from bedstone.cli.bench_text import record_lines
 
     if plot is not None:
@@ -84,11 +84,7 @@ def command(
     wanted = Wanted(numerics, None, pinned, widest, weights=weights)
     _require_one_model(checkpoint, config, format_, random=random)
     with Stages() as stages:
-        if config is not None:
-            package = compiled(drawn_checkpoint(config, format_ or HELD_IN), wanted, stages)
-        else:
-            _, package = open_package(checkpoint or "", wanted, stages)
-        packages = [package]
+        packages = [_package(checkpoint, config, format_ or HELD_IN, wanted, stages)]
         if against is not None:
             packages.append(read_package(against))
         runs_on = device or hardware_device(packages[0].lock.target)
@@ -113,3 +109,18 @@ def _require_one_model(
         raise CallerError("`--config` and `--random` go together: a config has no weights")
     if config is None and held_in is not None:
         raise CallerError("`--format` is of a `--config`: a checkpoint's matrices have their own")
+
+
+def _package(
+    checkpoint: str | None,
+    config: str | None,
+    held_in: FormatName,
+    wanted: Wanted,
+    stages: Stages,
+) -> "Package":
+    """The package of a checkpoint, or of a config with its weights drawn; or the one named."""
+    from bedstone.checkpoint.drawn import drawn_checkpoint
+
+    if config is not None:
+        return compiled(drawn_checkpoint(config, held_in), wanted, stages)
+    return open_package(checkpoint or "", wanted, stages)[1]
