@@ -35,13 +35,19 @@ if TYPE_CHECKING:
 COMMANDS = {"serve": "bedstone.cli.bench_serve"}
 """What is timed otherwise than a package by itself."""
 
+RandomOption = Annotated[
+    bool, typer.Option("--random", help="Draw the weights of a --config, in memory.")
+]
+AgainstOption = Annotated[
+    Path | None, typer.Option(metavar="PACKAGE", help="Another, timed in turns with it.")
+]
+PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the roofline, SVG.")]
+
 
 def command(
     checkpoint: TimedArgument = None,
     config: ConfigOption = None,
-    random: Annotated[
-        bool, typer.Option("--random", help="Draw the weights of a --config, in memory.")
-    ] = False,
+    random: RandomOption = False,
     format_: FormatOption = None,
     target: TargetOption = "auto",
     device: DeviceOption = None,
@@ -53,12 +59,8 @@ def command(
     prefill: Annotated[str, typer.Option(metavar="N,…", help="Tokens of prompts.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Samples of each case.")] = 9,
     threads: ThreadsOption = None,
-    against: Annotated[
-        Path | None, typer.Option(metavar="PACKAGE", help="Another, timed in turns with it.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the roofline, SVG.")
-    ] = None,
+    against: AgainstOption = None,
+    plot: PlotOption = None,
     weights: WeightsOption = None,
     as_json: JsonOption = False,
 ) -> None:
