@@ -1,6 +1,7 @@
 """Clients that leave, dawdle, flood and send what is no request; the others are served on."""
 
 import contextlib
+import gzip
 import json
 import random
 import socket
@@ -220,6 +221,49 @@ def test_ten_megabytes_are_refused_quickly_and_hold_nobody_up(served_once):
 def test_a_body_that_does_not_say_it_is_json_is_refused(served_once):
     response = served_once.client.post(f"{served_once.url}{COMPLETIONS}", data={"prompt": "a"})
     assert (response.status_code, response.json()["error"]["code"]) == (415, "content_type")
+
+
+def test_a_packed_body_is_refused(served_once):
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    packed = gzip.compress(json.dumps(SHORT).encode())
+    url = f"{served_once.url}{COMPLETIONS}"
+    response = served_once.client.post(url, content=packed, headers=headers)
+    assert (response.status_code, response.json()["error"]["code"]) == (415, "content_encoding")
+    plain = {"content-type": "application/json; charset=utf-8", "content-encoding": "identity"}
+    body = b"\xef\xbb\xbf" + json.dumps(SHORT).encode()
+    assert served_once.client.post(url, content=body, headers=plain).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ["content-length: 5"],
+        ["host: elsewhere"],
+        ["transfer-encoding: chunked"],
+        ["transfer-encoding: gzip"],
+        ["x : 1"],
+    ],
+)
+def test_a_request_that_two_readers_would_read_in_two_ways_ends_the_connection(
+    served_once, headers
+):
+    whole = request(COMPLETIONS, json.dumps(SHORT).encode(), *headers)
+    received = read_all(served_once.send(whole + whole))
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+
+
+def test_requests_that_come_at_once_are_answered_in_turn(served_once):
+    asked = {**SHORT, "return_token_ids": True}
+    bodies = [{**asked, "prompt": [at], "stream": at == 1} for at in range(3)]
+    sent = b"".join(
+        request(COMPLETIONS, json.dumps(body).encode(), *(["connection: close"] * (at == 2)))
+        for at, body in enumerate(bodies)
+    )
+    received = read_all(served_once.send(sent))
+    assert received.count(b"HTTP/1.1 200 OK") == 3
+    places = [received.index(f'"prompt_token_ids":[{at}]'.encode()) for at in range(3)]
+    assert places == sorted(places)
 
 
 def test_headers_without_end_are_refused(served_once):

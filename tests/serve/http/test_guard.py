@@ -55,6 +55,26 @@ def test_paths_and_methods_that_are_none(fronted):
     assert front.get("/health/").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("/chat/completions", "did you mean `/v1/chat/completions`?"),
+        ("/v1/v1/completions", "did you mean `/v1/completions`?"),
+        ("/v1/completions/", "did you mean `/v1/completions`?"),
+        ("/v1/health", "did you mean `/health`?"),
+        ("/v1/responses", "ask `/v1/chat/completions`"),
+        ("/v1/embeddings", "makes text only"),
+        ("/api/tags", "`/openapi.json` lists"),
+    ],
+)
+def test_who_asks_at_the_wrong_place_is_told_the_right_one(fronted, path, hint):
+    response = fronted().post(path, {})
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "path")
+    assert hint in response.json()["error"]["message"]
+    response = fronted().get(PATH)
+    assert response.json()["error"]["message"] == "GET `/v1/completions`: expected POST"
+
+
 def test_what_is_refused_is_not_told_back_at_length(fronted):
     front = fronted()
     for body in ({**BODY, "model": "m" * 10**6}, {**BODY, "f" * 10**6: 1}):

@@ -13,10 +13,11 @@ from bedstone.serve.http.body import read_body
 from bedstone.serve.http.call import Endpoint, answered
 from bedstone.serve.http.chat import ChatEndpoint
 from bedstone.serve.http.completions import CompletionEndpoint
+from bedstone.serve.http.decode import decoded
 from bedstone.serve.http.front import Front
 from bedstone.serve.http.guard import Guard
 from bedstone.serve.http.page import page_response
-from bedstone.serve.http.refusal import bad, decoded
+from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import (
     Detokenized,
     Health,

@@ -14,15 +14,19 @@ DRAINED = 64 << 20
 why; a connection that is closed before is reset."""
 
 JSON = "application/json"
+PLAIN = "identity"
 
 
 async def read_body(request: HttpRequest, settings: Settings) -> bytes:
     """The body of a request that says it is JSON.
 
-    Raises `Refusal`: it is not, is too large, or does not come. Raises `GoneError`: nobody waits.
+    Raises `Refusal`: it is not, is packed, too large, or does not come. Raises `GoneError`: nobody
+    waits.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
         raise Refusal(415, f"`content-type`: expected `{JSON}`", code="content_type")
+    if request.headers.get("content-encoding", PLAIN).strip().lower() != PLAIN:
+        raise Refusal(415, "`content-encoding`: expected none", code="content_encoding")
     try:
         async with asyncio.timeout(settings.body_seconds):
             return await _read(request, settings.body_bytes)

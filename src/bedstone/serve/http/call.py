@@ -10,9 +10,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from bedstone.serve.http.choice import Choice
+from bedstone.serve.http.decode import decoded
 from bedstone.serve.http.front import Front
 from bedstone.serve.http.order import Order
-from bedstone.serve.http.refusal import Refusal, bad, decoded
+from bedstone.serve.http.refusal import Refusal, bad
 from bedstone.serve.http.run import Run
 from bedstone.serve.text.answer import Delta
 

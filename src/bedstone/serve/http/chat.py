@@ -51,7 +51,8 @@ class ChatEndpoint(Frozen):
         front = self.front
         template = front.prompter.template
         require_tools_known(asked, front.settings, template.source if template else "")
-        tools = (asked.tools or []) if offered(asked) else []
+        schemas = offered(asked)
+        tools = [tool for tool in asked.tools or () if tool.function.name in schemas]
         variables = front.settings.usual.variables(_variables(asked), tools=bool(tools))
         thinks = front.settings.reasoning and bool(variables["enable_thinking"])
         turn: Turn = "tools" if tools else "thinking_text" if thinks else "non_thinking"
@@ -139,11 +140,9 @@ def _logprobs(asked: ChatRequest) -> int | None:
 
 
 def _variables(asked: ChatRequest) -> Mapping[str, Any]:
-    effort = asked.reasoning_effort
-    return {
-        **({} if effort is None else {"reasoning_effort": effort}),
-        **(asked.chat_template_kwargs or {}),
-    }
+    switches = {"reasoning_effort": asked.reasoning_effort, "verbosity": asked.verbosity}
+    given = {name: value for name, value in switches.items() if value is not None}
+    return given | (asked.chat_template_kwargs or {})
 
 
 def _said(parts: Iterable[Part]) -> str:

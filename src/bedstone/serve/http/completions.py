@@ -9,6 +9,7 @@ from msgspec import UNSET, UnsetType
 from bedstone.serve.http.choice import Choice
 from bedstone.serve.http.forms import completion_form
 from bedstone.serve.http.front import Front
+from bedstone.serve.http.idle import ALL
 from bedstone.serve.http.order import Amount, Order, ordered
 from bedstone.serve.http.prompts import Prompt
 from bedstone.serve.http.refusal import bad
@@ -42,6 +43,8 @@ class CompletionEndpoint(Frozen):
         """
         front = self.front
         given = _given(asked)
+        if asked.best_of not in {None, asked.n or 1}:
+            raise bad(f"`best_of`: expected `{asked.n or 1}`, as {ALL}", "best_of", "unsupported")
 
         def prompted() -> list[Prompt]:
             return [

@@ -1,12 +1,18 @@
 """The form an answer must have, and how its text is read."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.sampling import Asked
 from bedstone.serve.http.settings import Settings
-from bedstone.serve.http.shapes import ChatRequest, NamedTool, ResponseFormat
+from bedstone.serve.http.shapes import (
+    AllowedTools,
+    ChatRequest,
+    NamedTool,
+    ResponseFormat,
+    StructuredOutputs,
+)
 from bedstone.serve.text import reasoning
 from bedstone.serve.text.grammar import (
     ANY_OBJECT,
@@ -79,7 +85,21 @@ def offered(asked: ChatRequest) -> Schemas:
     schemas = {tool.function.name: tool.function.parameters for tool in tools}
     if len(schemas) < len(tools):
         raise bad("`tools`: two have the same name", "tools")
+    if isinstance(asked.tool_choice, AllowedTools):
+        return _named(schemas, asked.tool_choice.allowed_tools.tools)
     return {} if asked.tool_choice == "none" else schemas
+
+
+def _named(schemas: Schemas, named: Iterable[NamedTool]) -> Schemas:
+    """Those of the tools that are named.
+
+    Raises `Refusal`: one is not among them.
+    """
+    names = dict.fromkeys(tool.function.name for tool in named)
+    for name in names:
+        if name not in schemas:
+            raise bad(f"`tool_choice`: `{name}` is none of the `tools`", "tool_choice")
+    return {name: schemas[name] for name in names}
 
 
 def require_tools_known(asked: ChatRequest, settings: Settings, template: str) -> None:
@@ -93,13 +113,12 @@ def require_tools_known(asked: ChatRequest, settings: Settings, template: str) -
 
 def _called_grammar(asked: ChatRequest, settings: Settings, tools: Schemas) -> str | None:
     choice = asked.tool_choice
+    if isinstance(choice, AllowedTools):
+        choice = choice.allowed_tools.mode
     if choice in {None, "auto", "none"}:
         return None
     if isinstance(choice, NamedTool):
-        name = choice.function.name
-        if name not in tools:
-            raise bad(f"`tool_choice`: `{name}` is none of the `tools`", "tool_choice")
-        tools = {name: tools[name]}
+        tools = _named(tools, [choice])
     if not tools or settings.tools is None:
         raise bad("`tool_choice` asks for a call and there are no `tools`", "tool_choice")
     several = choice == "required" and asked.parallel_tool_calls is not False
@@ -107,17 +126,26 @@ def _called_grammar(asked: ChatRequest, settings: Settings, tools: Schemas) -> s
 
 
 def _asked_grammar(asked: Asked) -> str | None:
+    wanted = asked.structured_outputs or StructuredOutputs()
     found = {
         "response_format": _format_grammar(asked.response_format),
-        "guided_json": None if asked.guided_json is None else json_grammar(asked.guided_json),
+        "guided_json": _json_grammar(asked.guided_json),
         "guided_regex": asked.guided_regex and regex_grammar(asked.guided_regex),
         "guided_choice": asked.guided_choice and _choice_grammar(asked.guided_choice),
+        "structured_outputs.json": _json_grammar(wanted.json),
+        "structured_outputs.json_object": wanted.json_object and json_grammar(ANY_OBJECT),
+        "structured_outputs.regex": wanted.regex and regex_grammar(wanted.regex),
+        "structured_outputs.choice": wanted.choice and _choice_grammar(wanted.choice),
     }
     given = {name: grammar for name, grammar in found.items() if grammar}
     if len(given) > 1:
         names = " and ".join(f"`{name}`" for name in given)
         raise bad(f"{names} ask for different forms", next(iter(given)))
     return next(iter(given.values()), None)
+
+
+def _json_grammar(schema: object) -> str | None:
+    return None if schema is None else json_grammar(schema)
 
 
 def _format_grammar(form: ResponseFormat | None) -> str | None:

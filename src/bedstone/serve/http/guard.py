@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +17,16 @@ OPEN = frozenset({"/", "/health", "/openapi.json"})
 
 GONE = 499
 """What is counted where a client left; nobody reads it."""
+
+METHOD = 405
+
+OFFERED = "`/openapi.json` lists what there is"
+NOT_HERE: Mapping[str, str] = {
+    "/v1/responses": "ask `/v1/chat/completions`",
+    "/v1/messages": "ask `/v1/chat/completions`",
+    "/v1/embeddings": "this server makes text only",
+}
+"""What to do instead of asking for what other servers offer."""
 
 LOG = logging.getLogger("bedstone.serve")
 
@@ -52,8 +61,7 @@ class Guard:
         except GoneError:
             return
         except HTTPException as error:
-            told = f"{scope['method']} `{scope['path']}`: there is no such thing here"
-            await reply.refuse(Refusal(error.status_code, told), error.headers or {})
+            await reply.refuse(self._nowhere(scope, error))
         except Refusal as error:
             # an engine whose device failed answers nothing any more
             self._front.failed = self._front.failed or error.fault.code == DEVICE
@@ -64,11 +72,27 @@ class Guard:
             LOG.exception("%s %s failed", scope["method"], scope["path"])
             await reply.refuse(Refusal(500, "the server failed", code="internal"))
 
+    def _nowhere(self, scope: Scope, error: HTTPException) -> Refusal:
+        """What a path or a method that is none is told."""
+        asked = f"{scope['method']} `{scope['path']}`"
+        if error.status_code == METHOD:
+            allow = (error.headers or {})["Allow"]
+            told = f"{asked}: expected {allow}"
+            return Refusal(METHOD, told, code="method", headers={"allow": allow})
+        near = (f"/v1{scope['path']}", scope["path"].removeprefix("/v1"), scope["path"].rstrip("/"))
+        found = next((path for path in near if path in self._routes), None)
+        hint = f"did you mean `{found}`?" if found else NOT_HERE.get(scope["path"], OFFERED)
+        return Refusal(error.status_code, f"{asked}: no such path: {hint}", code="path")
+
     def _require_welcome(self, scope: Scope) -> None:
         settings = self._front.settings
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
+        if headers.keys() >= {"content-length", "transfer-encoding"}:
+            # whoever stands in front of us may have read the other one
+            told = "`content-length` and `transfer-encoding`: expected one of them"
+            raise Refusal(400, told, code="framing", headers={"connection": "close"})
         if settings.hosts is not None and _host(headers) not in settings.hosts:
             raise Refusal(403, f"`host`: `{_host(headers)[:100]}` is not served", code="host")
         if scope["path"] not in OPEN and settings.keys:
@@ -90,13 +114,11 @@ class _Reply:
             self.status = message["status"]
         await self._send(message)
 
-    async def refuse(self, error: Refusal, more: Mapping[str, str] = MappingProxyType({})) -> None:
+    async def refuse(self, error: Refusal) -> None:
         """Send an error, where nothing was sent; what has begun is only broken off."""
         if self.status:
             return
-        headers = {"content-type": "application/json", **error.headers, **more}
-        if error.status == 401:
-            headers["www-authenticate"] = "Bearer"
+        headers = {"content-type": "application/json", **error.headers}
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
         raw.append((b"content-length", str(len(error.body)).encode()))
         start = {"type": "http.response.start", "status": error.status, "headers": raw}

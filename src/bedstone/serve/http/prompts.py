@@ -8,12 +8,15 @@ from bedstone.checkpoint.chat import ChatTemplate
 from bedstone.checkpoint.tokenizer import Tokenizer
 from bedstone.errors import WeightError
 from bedstone.serve.http.refusal import bad
-from bedstone.serve.http.shapes import Message, Tool, ToolCall
+from bedstone.serve.http.shapes import Message, TextPart, Tool, ToolCall
 from bedstone.serve.text.tools.call import decoded
 from bedstone.spec.frozen import Frozen
 
 SHRINK = 4
 """Before a text is cut into tokens it may be normalized, which shrinks it by no more than that."""
+
+NEWER = {"developer": "system", "function": "tool"}
+"""What templates know some roles as."""
 
 
 class Prompt(Frozen):
@@ -88,20 +91,23 @@ class Prompter:
 
 def plain_message(message: Message) -> dict[str, Any]:
     """A message as templates expect one: text as one string, arguments as an object."""
-    role = "system" if message.role == "developer" else message.role
+    role = NEWER.get(message.role, message.role)
     plain: dict[str, Any] = {"role": role, "content": _joined(message)}
     for name in ("name", "tool_call_id", "reasoning_content"):
         if (value := getattr(message, name)) is not None:
             plain[name] = value
-    if message.tool_calls:
-        plain["tool_calls"] = [_plain_call(call) for call in message.tool_calls]
-    return plain
+    calls = [_plain_call(call) for call in message.tool_calls or ()]
+    if message.function_call is not None:
+        calls.append(_plain_call(ToolCall(message.function_call)))
+    return plain | ({"tool_calls": calls} if calls else {})
 
 
 def _joined(message: Message) -> str:
     content = message.content
     if isinstance(content, list):
-        return "".join(part.text for part in content)
+        return "".join(
+            part.text if isinstance(part, TextPart) else part.refusal for part in content
+        )
     return content or ""
 
 

@@ -1,14 +1,20 @@
 """What is not answered, and why: a status and the body that OpenAI's clients read."""
 
+import re
 from collections.abc import Mapping
-from typing import TypeVar
 
 import msgspec
 
 from bedstone.errors import BedstoneError, CapacityError, DeviceError
 from bedstone.serve.http.replies import Failure, Fault
 
-RETRY_SECONDS = 1
+RETRY = {"retry-after": "1"}
+HEADERS: Mapping[int, Mapping[str, str]] = {
+    401: {"www-authenticate": "Bearer"},
+    429: RETRY,
+    503: RETRY,
+}
+"""What clients act on, by status: when to come again is told where that may help."""
 
 LONGEST = 1000
 """Characters of a message and of a field's name: both may hold what the client sent."""
@@ -23,25 +29,34 @@ KINDS: Mapping[int, str] = {
     504: "server_error",
 }
 """The `type` of an error by its status; any other is the client's request."""
-
-RequestT = TypeVar("RequestT")
+EXPECTED: Mapping[str, str] = {
+    "messages[].role": ", expected `system`, `developer`, `user`, `assistant` or `tool`",
+    "messages[].content[].type": ", expected `text`: pictures, sound and files are not read",
+    "response_format.type": ", expected `text`, `json_object` or `json_schema`",
+    "tool_choice": ", expected `none`, `auto`, `required`, or a function by its name",
+    "tool_choice.type": ", expected `function`",
+    "tools[].type": ", expected `function`",
+}
+"""What a field of few values may be."""
 
 
 class Refusal(Exception):  # noqa: N818 - not every one is an error of ours
     """An answer that is no success. `param` is the field at fault, `code` what programs read."""
 
     def __init__(
-        self, status: int, message: str, *, param: str | None = None, code: str | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
+        self.headers = {**HEADERS.get(status, {}), **(headers or {})}
         told = param and param[:LONGEST]
         self.fault = Fault(message[:LONGEST], KINDS.get(status, INVALID), told, code)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """When to come again, where coming again may help."""
-        return {"retry-after": str(RETRY_SECONDS)} if self.status in {429, 503} else {}
 
     @property
     def body(self) -> bytes:
@@ -63,20 +78,14 @@ def bad(message: str, param: str | None = None, code: str | None = None) -> Refu
     return Refusal(400, message, param=param, code=code)
 
 
-def decoded(body: bytes, decoder: "msgspec.json.Decoder[RequestT]") -> RequestT:
-    """A request's body.
-
-    Raises `Refusal`: it is no JSON, or not of the decoder's type.
-    """
-    try:
-        return decoder.decode(body)
-    except msgspec.ValidationError as error:
+def malformed(error: Exception) -> Refusal:
+    """A body that the decoder did not take, with the field that is wrong."""
+    if isinstance(error, msgspec.ValidationError):
         message, _, place = str(error).partition(" - at ")
-        raise _located(message, place) from None
-    except msgspec.DecodeError as error:
-        raise bad(f"the body is no JSON: {error}", code="invalid_json") from None
-    except RecursionError:
-        raise bad("the body is nested too deeply", code="invalid_json") from None
+        return _located(message, place)
+    if isinstance(error, RecursionError):
+        return bad("the body is nested too deeply", code="invalid_json")
+    return bad(f"the body is no JSON: {error}", code="invalid_json")
 
 
 def _located(message: str, place: str) -> Refusal:
@@ -91,4 +100,6 @@ def _located(message: str, place: str) -> Refusal:
         path = f"{path}.{field}" if path else field
         return bad(f"`{path}` is missing", path, "missing_field")
     told = message[:1].lower() + message[1:]
+    if message.startswith(("Invalid enum value", "Invalid value")):
+        told += EXPECTED.get(re.sub(r"\[\d+\]", "[]", path), "")
     return bad(f"`{path}`: {told}" if path else told, path or None, "invalid_value")

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from bedstone.serve.http.idle import idle_schemas
 from bedstone.serve.http.replies import (
     Chat,
     ChatChunk,
@@ -36,7 +37,7 @@ REFUSED: Mapping[int, str] = {
     404: "No such model.",
     408: "The body did not come in time.",
     413: "The body is too large.",
-    415: "The body does not say that it is JSON.",
+    415: "The body does not say that it is JSON, or is packed.",
     429: "As many wait as may: come again.",
     500: "The server failed.",
     503: "The server is shutting down.",
@@ -50,7 +51,7 @@ class _Operation(Frozen):
     path: str
     method: str
     summary: str
-    asked: type | None
+    asked: type[Frozen] | None
     told: Mapping[str, type | None]
     refused: Sequence[int] = (403,)
     guarded: bool = True
@@ -112,6 +113,9 @@ def openapi(settings: Settings) -> dict[str, Any]:
     references, components = msgspec.json.schema_components(
         ordered, ref_template="#/components/schemas/{name}"
     )
+    for operation in OPERATIONS:
+        if operation.asked is not None:
+            _add_idle(components[operation.asked.__name__], operation.asked)
     known = dict(zip(ordered, references, strict=True))
     paths: dict[str, Any] = {}
     for operation in OPERATIONS:
@@ -126,6 +130,12 @@ def openapi(settings: Settings) -> dict[str, Any]:
         "paths": paths,
         "components": parts,
     }
+
+
+def _add_idle(schema: dict[str, Any], kind: type[Frozen]) -> None:
+    """Tell of the fields that may be there as long as they ask for nothing."""
+    schema["properties"] |= idle_schemas(kind.__struct_fields__)
+    schema["additionalProperties"] = {"type": "null"}
 
 
 def _operation(

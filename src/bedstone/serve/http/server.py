@@ -110,6 +110,8 @@ def _config(front: Front) -> uvicorn.Config:
         ws="none",
         lifespan="off",
         log_config=None,
+        # whoever sends what is no HTTP is answered; a line for each would be theirs to write
+        log_level="error",
         access_log=False,
         server_header=False,
         h11_max_incomplete_event_size=HEADER_BYTES,

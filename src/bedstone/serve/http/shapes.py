@@ -21,6 +21,10 @@ StopText = Annotated[str, Meta(min_length=1, max_length=1000)]
 Stops = StopText | Annotated[list[StopText], Meta(max_length=MOST_STOPS)] | None
 Biases = Annotated[dict[str, Annotated[float, Meta(ge=-100, le=100)]], Meta(max_length=MOST_BIASED)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=20_000)]
+Choices = Annotated[
+    list[Annotated[str, Meta(min_length=1, max_length=1000)]],
+    Meta(min_length=1, max_length=1000),
+]
 Limit = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Name = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_.\-]{1,64}$")]
 AnyObject = dict[str, Any]
@@ -53,12 +57,17 @@ class ResponseFormat(_Strict):
     json_schema: JsonSchema | None = None
 
 
-class _Ask(_Strict):
-    """What both endpoints take.
+class StructuredOutputs(_Strict):
+    """What form the answer has, as vLLM has it: one of them."""
 
-    `user`, `store`, `metadata`, `service_tier`, `safety_identifier` and `prompt_cache_key` are
-    taken and change nothing.
-    """
+    json: AnyObject | bool | None = None
+    json_object: bool | None = None
+    regex: Pattern | None = None
+    choice: Choices | None = None
+
+
+class _Ask(_Strict):
+    """What both endpoints take. The last ones change nothing."""
 
     model: str | None = None
     n: Count | None = None
@@ -80,13 +89,8 @@ class _Ask(_Strict):
     response_format: ResponseFormat | None = None
     guided_json: AnyObject | bool | None = None
     guided_regex: Pattern | None = None
-    guided_choice: (
-        Annotated[
-            list[Annotated[str, Meta(min_length=1, max_length=1000)]],
-            Meta(min_length=1, max_length=1000),
-        ]
-        | None
-    ) = None
+    guided_choice: Choices | None = None
+    structured_outputs: StructuredOutputs | None = None
     return_token_ids: bool | None = None
     user: str | None = None
     store: bool | None = None
@@ -94,6 +98,10 @@ class _Ask(_Strict):
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
+    prompt_cache_options: AnyObject | None = None
+    prompt_cache_retention: str | None = None
+    prediction: AnyObject | None = None
+    request_id: str | None = None
 
 
 class CompletionRequest(_Ask, kw_only=True):
@@ -104,13 +112,19 @@ class CompletionRequest(_Ask, kw_only=True):
     )
     logprobs: Annotated[int, Meta(ge=0, le=5)] | None = None
     echo: bool | None = None
+    best_of: Count | None = None
 
 
-class ContentPart(Frozen):
-    """A part of a message; only text is read."""
+class TextPart(Frozen, tag_field="type", tag="text"):
+    """A part of a message."""
 
-    type: Literal["text"]
     text: str
+
+
+class RefusalPart(Frozen, tag_field="type", tag="refusal"):
+    """What an earlier answer refused with: text like any other."""
+
+    refusal: str
 
 
 class CalledFunction(Frozen):
@@ -129,11 +143,15 @@ class ToolCall(Frozen):
 
 
 class Message(Frozen, kw_only=True):
-    """What was said. Fields that are not known are what other answers carried; they are left."""
+    """What was said. Fields that are not known are what other answers carried; they are left.
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[ContentPart] | None = None
+    Role `function` and `function_call` are the older `tool` and `tool_calls`.
+    """
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[TextPart | RefusalPart] | None = None
     name: str | None = None
+    function_call: CalledFunction | None = None
     tool_calls: Annotated[list[ToolCall], Meta(max_length=MOST_TOOLS)] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
@@ -161,11 +179,23 @@ class NamedFunction(_Strict):
     name: str
 
 
-class NamedTool(_Strict):
+class NamedTool(_Strict, tag_field="type", tag="function"):
     """The one tool to call."""
 
-    type: Literal["function"]
     function: NamedFunction
+
+
+class NamedTools(_Strict):
+    """Some of the tools, and whether one of them has to be called."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[NamedTool], Meta(max_length=MOST_TOOLS)]
+
+
+class AllowedTools(_Strict, tag_field="type", tag="allowed_tools"):
+    """The only tools that may be called."""
+
+    allowed_tools: NamedTools
 
 
 class ChatRequest(_Ask, kw_only=True):
@@ -176,9 +206,10 @@ class ChatRequest(_Ask, kw_only=True):
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Meta(ge=0, le=MOST_TOP)] | None = None
     tools: Annotated[list[Tool], Meta(max_length=MOST_TOOLS)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | AllowedTools | None = None
     parallel_tool_calls: bool | None = None
     reasoning_effort: str | None = None
+    verbosity: str | None = None
     chat_template_kwargs: AnyObject | None = None
 
 
