@@ -65,6 +65,7 @@ def test_g06_usage_only_on_request(fronted):
     assert all(event.get("usage") is None and event["choices"] for event in plain)
     events = front.stream(PATH, stream_options={"include_usage": True})
     assert [event for event in events if not event["choices"]] == [events[-1]]
+    assert all(event["usage"] is None for event in events[:-1])
     usage = events[-1]["usage"]
     assert usage["completion_tokens"] == 4
     assert usage["total_tokens"] == usage["prompt_tokens"] + 4

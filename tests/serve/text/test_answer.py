@@ -50,8 +50,19 @@ def test_g01_stop_string_split_over_two_chunks():
     deltas, finish, made = answered(pieces, stops=["\nUser:"])
     assert (text_of(deltas), finish, made) == ("Hi", "stop", 3)
     assert [entry.token for entry in entries_of(deltas)] == [0]
-    deltas, finish, made = answered(pieces, stops=["\nUserX"])
-    assert (text_of(deltas), finish, made) == ("Hi\nUser: more", "stop", 4)
+    # what is held back at the end is told after all
+    for stop in ("\nUserX", "more!"):
+        deltas, finish, made = answered(pieces, stops=[stop])
+        assert (text_of(deltas), finish, made) == ("Hi\nUser: more", "stop", 4)
+
+
+@pytest.mark.parametrize("stops", [["delta", "gamma"], ["gamma delta", "gamma"], ["ma", "gamma"]])
+def test_g02_the_stop_string_that_is_whole_first_ends_the_text(stops):
+    """Neither its place in the list counts nor where tokens cut."""
+    text = "alpha beta gamma delta"
+    for pieces in ([text], [text[:9], text[9:]], list(text)):
+        deltas, finish, _ = answered(pieces, stops=stops)
+        assert (text_of(deltas), finish) == ("alpha beta ", "stop")
 
 
 @pytest.mark.parametrize("stops", [["beta gamma"], ["gamma", "beta"]])
