@@ -6,6 +6,7 @@ from bedstone.errors import CallerError
 from bedstone.verify import verify
 from bedstone.verify.cut import cut
 from bedstone.verify.protocol import AxisVar, LineTable, PageTable, Role, protocol
+from calls_toy import Calls, calls_manifest
 from serving_manifests import PAGED, PEERS, RECURRENT, SPECULATIVE, changed
 
 
@@ -55,6 +56,19 @@ def test_a_speculative_round_has_an_anchor_a_width_and_a_count():
     assert contract.role("token", "groups").buffer == "anchor"
     assert contract.context == AxisVar("ctx", 4096)
     assert contract.reach == 64
+
+
+def test_rounds_are_told_apart_by_the_rows_that_they_take():
+    contract = protocol(changed(SPECULATIVE))
+    assert contract.rounds == (4,)
+    assert [shape.program for shape in contract.shapes if shape.is_round] == ["round"]
+    assert [s.program for s in contract.shapes if s.is_step] == ["decode", "decode_many"]
+    assert protocol(changed(PAGED)).rounds == ()
+
+
+@pytest.mark.parametrize(("reads", "told"), [(["tokens"], True), (["seqs"], True), ([], False)])
+def test_a_program_is_told_its_sequences_by_either_of_two_vars(reads, told):
+    assert protocol(changed(PAGED)).told("decode_many", lambda _: reads) is told
 
 
 def test_lines_of_a_recurrent_state_are_counted_from_its_slot():
@@ -179,6 +193,18 @@ def test_a_chain_goes_on_from_a_call_that_is_told_as_much(told, sequences, chain
     (shape,) = (s for s in read.shapes if s.program == "decode")
     found = read.follow(shape, sequences, lambda program: [count] if program in told else [])
     assert [chain.program for chain in found] == chains
+
+
+def test_a_round_is_followed_by_rounds_and_a_row_by_rows():
+    calls = Calls(rounds=(4,), steps=(4,), chains=True)
+    read = protocol(verify(calls_manifest("0" * 64, calls)))
+    for name in ("step.1.4", "step.4.4"):
+        (chain,) = read.follow(read.shape(name), 2, lambda _: ["seqs"])
+        assert chain.program == f"{name}.on"
+    assert [chain.count for chain in read.chains] == [None, "taken"]
+    assert [chain.rows for chain in read.chains] == [1, 4]
+    (after_prompt,) = read.follow(read.shape("chunk"), 1, lambda _: ["seqs"])
+    assert after_prompt.rows == 1
 
 
 @pytest.mark.parametrize("name", ["ids", "loose"])

@@ -2,8 +2,9 @@
 
 What to write and what to run is read off the protocol. Where the manifest has a *chain*, a program
 that leaves its own next inputs on the device, a step is one replay and nothing enters from the
-host; else a step feeds the last token back through the program that takes one row. A device that
-works apart from the host is given a chain's next steps before the last one's token is read.
+host; else a step feeds the last token back through the program that takes one row, or through a
+speculative round, which may give several. A device that works apart from the host is given a
+chain's next steps before the last one's token is read.
 """
 
 from collections import abc, deque
@@ -15,14 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, CapacityError, WeightError
+from bedstone.runtime.choice import programs_of_one, rewinds
 from bedstone.runtime.domain import longest
 from bedstone.runtime.executor import Executor, Run
-from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
+from bedstone.runtime.feeder import Feeder, pads
+from bedstone.runtime.inputs import Feed
 from bedstone.runtime.lease import whole_lease
-from bedstone.runtime.sampler import drawing, knob_inputs
+from bedstone.runtime.rounds import taken
+from bedstone.runtime.sampler import drawing
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.sampling import LIKELIEST, Sampling
-from bedstone.verify.protocol import Chain, Protocol, Shape, protocol
+from bedstone.verify.protocol import Chain, Shape, protocol
 
 
 class _Flight(Frozen):
@@ -40,9 +44,10 @@ class Generator:
 
     `pages` is the order in which the sequence takes pages of the session's pool; by default lowest
     first. `slot` is its own of the states that belong to a sequence whole. `length` is how many
-    tokens the states hold, `limit` the most they can, `finish` why the last `generate` ended.
-    Tokens are drawn as `sampling` says, which the package needs a sampler for where it is not the
-    likeliest: a `CallerError`.
+    tokens the states hold, `limit` the most of an answer and `room` of rounds past its end,
+    `finish` why the last `generate` ended. Tokens are drawn as `sampling` says, which the package
+    needs a sampler for where it is not the likeliest: a `CallerError`. A step takes `rows`: those
+    of the widest speculative round there is, or 1 for none.
     """
 
     def __init__(
@@ -51,19 +56,23 @@ class Generator:
         pages: Sequence[int] | None = None,
         slot: int = 1,
         sampling: Sampling = LIKELIEST,
+        rows: int | None = None,
     ) -> None:
         self._session = session
         self._protocol = protocol(session.verified)
-        self._lease = whole_lease(self._protocol, session.capacity, pages, slot)
-        self._chunk, self._step = _programs(self._protocol)
-        self._roles = {
-            s.program: input_roles(self._protocol, s, session.knobs)
-            for s in (self._chunk, self._step)
-        }
         self._sampling = sampling
+        self._programs = programs = programs_of_one(self._protocol, rows, sampling)
+        if pages is None and any(pads(session, self._protocol, each) for each in programs.all):
+            unit = self._protocol.page_tokens or session.capacity.unit
+            pages = range(session.capacity.tokens // unit - 1)
+        self._lease = whole_lease(self._protocol, session.capacity, pages, slot)
+        self._feeder = Feeder(session, self._protocol, programs.all, [self._lease])
         held = self._lease.tokens if self._lease.pages else None
-        self.limit = longest(self._protocol, session.manifest, session.capacity, held)
-        self._ahead = session.ahead if _rewinds(session) else 1
+        self.room = longest(self._protocol, session.manifest, session.capacity, held)
+        # a round near the end has rows past it; without one, a step of one row takes the last
+        self.limit = self.room - (0 if programs.step else programs.rows - 1)
+        self._rewinds = rewinds(session)
+        self._ahead = session.ahead if self._rewinds else 1
         self.finish: Literal["stop", "length"] | None = None
         self.reset()
 
@@ -75,8 +84,8 @@ class Generator:
         self._made = 0
         self._last: int | None = None
         self._chain: Chain | None = None
-        for buffer, entries in table_inputs(self._protocol, self._lease):
-            self._session.write(buffer, entries)
+        self._ready: list[int] = []
+        self._feeder.write_tables(self._programs.all, [self._lease])
         for name, state in self._session.manifest.states.items():
             if state.bytes_per_seq:
                 self._session.clear(
@@ -87,24 +96,32 @@ class Generator:
         """Append a prompt to the sequence, `chunk` rows a call at most; the token that follows it.
 
         Raises `CapacityError`: the sequence would be longer than `limit`; nothing ran.
+        Raises `CallerError`: its states are past the tokens that were taken of a round.
         """
         tokens = _ids(tokens)
+        self._let_go()
         if self.length + len(tokens) > self.limit:
             already = f" after {self.length} others" if self.length else ""
             raise CapacityError(
                 f"the prompt has {len(tokens)} tokens{already}, the context holds {self.limit}"
             )
         self._drawing.read(tokens)
-        body = len(tokens) if self._chunk.emits else len(tokens) - 1
+        body = len(tokens) if self._programs.chunk.emits else len(tokens) - 1
         rows = self._rows(chunk)
         for start in range(0, body, rows):
-            self._feed(self._chunk, tokens[start : min(start + rows, body)])
+            self._feed(self._programs.chunk, tokens[start : min(start + rows, body)])
         if body < len(tokens):
-            self._feed(self._step, tokens[body:])
+            self._last = tokens[body]
+            self._step_from_host(1)
         self._made += 1
         last = self._required_last()
         self._drawing.make((last,))
         return last
+
+    @property
+    def ready(self) -> tuple[int, ...]:
+        """The tokens that a round gave and nobody has taken: the states hold all but the last."""
+        return tuple(self._ready)
 
     def step(self) -> int:
         """Feed the last token back; the token that follows it."""
@@ -123,9 +140,9 @@ class Generator:
             )
         made: list[int] = []
         while len(made) < count:
-            taken = self._advance(count - len(made))
-            self._made += len(taken)
-            made += taken
+            some = self._advance(count - len(made), count - len(made))
+            self._made += len(some)
+            made += some
         return made
 
     def generate(
@@ -153,21 +170,61 @@ class Generator:
         """Run one call that takes `tokens` from the host."""
         self._session.require_turn(self._turn)
         feed = Feed(tokens, self.length, self._lease, self._sampling)
-        for buffer, values in call_inputs(self._roles[shape.program], feed):
-            self._session.write(buffer, values)
-        for buffer, values in knob_inputs(self._session.knobs, (self._drawing,)):
-            self._session.write(buffer, values)
+        self._feeder.write(shape, [feed], [self._drawing])
         self._run(shape, 1, len(tokens))
-        if not self._drawing.chains:
-            return
-        self._chain = next(iter(self._protocol.follow(shape, 1, self._session.reads)), None)
+        # rounds make more of a step than a chain of single rows
+        if self._drawing.chains and self._programs.round is None:
+            self._chain = next(iter(self._protocol.follow(shape, 1, self._session.reads)), None)
 
-    def _advance(self, most: int) -> list[int]:
-        """Take up to `most` steps, one at least."""
+    def _step_from_host(self, wanted: int) -> int:
+        """Feed the last token back, of an answer that wants so many more; the one that follows."""
+        if not self._ready:
+            shape = self._round_for(wanted)
+            if shape is None and self._programs.step is not None:
+                self._feed(self._programs.step, [self._required_last()])
+                return self._required_last()
+            self._play(shape)
+        self.length += 1
+        self._last = self._ready.pop(0)
+        return self._last
+
+    def _round_for(self, wanted: int) -> Shape | None:
+        """The round to take, None where a row at a time is as well.
+
+        States that are of one length only are not to be past the end of an answer.
+        """
+        programs, rows = self._programs, self._programs.rows
+        fits = self.length + rows <= self.room and (self._rewinds or wanted >= rows)
+        return programs.round if not programs.step or (fits and self._drawing.chains) else None
+
+    def _play(self, shape: Shape | None) -> None:
+        """Have the tokens of a round ready."""
+        if shape is None or shape.rows is None or shape.emits is None or shape.count is None:
+            raise AssertionError("a round has rows, tokens and their count")
+        self._session.require_turn(self._turn)
+        rows = [self._required_last()] * shape.rows
+        feed = Feed(rows, self.length, self._lease, self._sampling)
+        self._feeder.write(shape, [feed], [self._drawing])
+        found = self._found(self._start(shape, 1, shape.rows))
+        tokens, counts = found[shape.emits.buffer][0, :1], found[shape.count][0, :1]
+        self._ready = [*taken(shape, tokens, counts)[0]]
+
+    def _let_go(self) -> None:
+        """Forget the tokens that nobody has taken: what comes next is written over them.
+
+        Raises `CallerError`: the states are past them, and hold one length only.
+        """
+        if len(self._ready) and not self._rewinds:
+            raise CallerError(
+                f"the states are {len(self._ready)} tokens past those that were taken: begin anew"
+            )
+        self._ready = []
+
+    def _advance(self, most: int, wanted: int) -> list[int]:
+        """Take up to `most` steps, one at least, of an answer that wants so many more tokens."""
         chain = self._chain
         if chain is None:
-            self._feed(self._step, [self._required_last()])
-            made = [self._required_last()]
+            made = [self._step_from_host(wanted)]
             self._drawing.make(made)
             return made
         tokens = self._run(chain, self._burst(chain, most), 1)
@@ -186,7 +243,7 @@ class Generator:
             while started < most or flights:
                 chain = self._chain
                 if chain is None:
-                    yield from self._advance(1)
+                    yield from self._advance(1, most - started)
                     self._made += 1
                     started += 1
                     continue
@@ -208,7 +265,8 @@ class Generator:
     def _start(self, program: Shape | Chain, count: int, rows: int, already: int = 0) -> _Flight:
         """Start runs, `already` rows after those that have been read."""
         self._session.require_turn(self._turn)
-        outputs = [program.emits.buffer if program.emits else None, program.error]
+        emits = program.emits.buffer if program.emits else None
+        outputs = [emits, program.count, program.error]
         collect = tuple(name for name in outputs if name is not None)
         longest = self.length + already + rows
         call_vars = self._protocol.call_vars(rows, 1, longest=longest)
@@ -217,11 +275,7 @@ class Generator:
 
     def _land(self, flight: _Flight) -> list[int]:
         """Wait for runs; what they handed back each time."""
-        # until they are over, what the device holds is not to be gone on from
-        self._chain = None
-        program = flight.program
-        found = dict(zip(flight.collect, flight.run.wait(), strict=True))
-        self._require_finite(program, found)
+        found, program = self._found(flight), flight.program
         self.length += flight.count * flight.rows
         if program.emits is None:
             self._last = None
@@ -229,6 +283,14 @@ class Generator:
         tokens = [int(row.flat[0]) for row in found[program.emits.buffer]]
         self._last = tokens[-1]
         return tokens
+
+    def _found(self, flight: _Flight) -> dict[str, NDArray[np.generic]]:
+        """What each output of runs held, once they are over."""
+        # until then, what the device holds is not to be gone on from
+        self._chain = None
+        found = dict(zip(flight.collect, flight.run.wait(), strict=True))
+        self._require_finite(flight.program, found)
+        return found
 
     def _require_finite(
         self, program: Shape | Chain, found: dict[str, NDArray[np.generic]]
@@ -247,7 +309,11 @@ class Generator:
         return 1 if context is not None and context.name in reads else count
 
     def _rows(self, chunk: int | None) -> int:
-        most = self._protocol.rows.max if self._chunk.rows is None else self._chunk.rows
+        most = (
+            self._protocol.rows.max
+            if self._programs.chunk.rows is None
+            else self._programs.chunk.rows
+        )
         if chunk is not None and not 1 <= chunk <= most:
             raise CallerError(f"`chunk` is {chunk}: expected 1 to {most} rows a call")
         return most if chunk is None else chunk
@@ -281,17 +347,3 @@ def _ids(tokens: Sequence[int]) -> list[int]:
     if not ids:
         raise CallerError("the prompt is empty: expected one token at least")
     return ids
-
-
-def _programs(protocol: Protocol) -> tuple[Shape, Shape]:
-    """The program that takes a prompt and the one that takes one row; one may serve as both."""
-    chunk, step = protocol.chunk, protocol.step()
-    first, second = chunk or step, step or chunk
-    if first is None or second is None or second.emits is None:
-        raise CallerError("no program takes one sequence and hands a token back")
-    return first, second
-
-
-def _rewinds(session: Executor) -> bool:
-    """Whether steps too many can be written over: what each token left lies apart from the rest."""
-    return all(state.bytes_per_token for state in session.manifest.states.values())

@@ -1,6 +1,7 @@
 """What a call of one sequence or several writes into the inputs it reads. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,16 @@ Values = Sequence[float]
 
 
 class Feed(Frozen):
-    """Tokens of one sequence that go in at positions from `start` on; what follows is drawn so."""
+    """Tokens of one sequence that go in at positions from `start` on; what follows is drawn so.
+
+    Those that are not `real` belong to nobody: a program that takes more sequences has them.
+    """
 
     tokens: Sequence[int]
     start: int
     lease: Lease
     sampling: Sampling = LIKELIEST
+    real: bool = True
 
     @property
     def length(self) -> int:
@@ -38,11 +43,9 @@ class Feed(Frozen):
 _FILLED: Mapping[Fill, Callable[[Role, Feed], Values]] = {
     "token": lambda role, feed: feed.tokens[:1] if role.over == "groups" else feed.tokens,
     "position": lambda _, feed: feed.positions,
-    "valid": lambda _, feed: [1] * len(feed.tokens),
+    "valid": lambda _, feed: [int(feed.real)] * len(feed.tokens),
     "slot": lambda _, feed: [feed.lease.token_slot(at) for at in feed.positions],
     "seq_len": lambda _, feed: [feed.length],
-    "cu_seqlens": lambda role, feed: [0] + [len(feed.tokens)] * (role.entries - 1),
-    "blocks": lambda role, feed: [0] + [len(feed.tokens)] * (role.entries - 1),
     "temperature": lambda _, feed: [feed.sampling.temperature],
     # whoever reads a temperature of zero otherwise takes the likeliest token all the same
     "top_k": lambda _, feed: [feed.sampling.top_k if feed.sampling.temperature > 0 else 1],
@@ -51,8 +54,11 @@ _FILLED: Mapping[Fill, Callable[[Role, Feed], Values]] = {
     "seed": lambda _, feed: [signed(feed.sampling.seed)],
 }
 
-_OF_ONE: tuple[Fill, ...] = ("cu_seqlens", "blocks")
-"""What one sequence fills is not the front of what several fill."""
+_OF_ALL: Mapping[Fill, Callable[[Values], Values]] = {
+    "cu_seqlens": lambda ends: ends,
+    "blocks": lambda ends: (0, ends[-1]),
+}
+"""What is made of where the rows of each sequence end, a zero before; the last is repeated."""
 
 
 def input_roles(protocol: Protocol, shape: Shape, knobs: Knobs | None = None) -> tuple[Role, ...]:
@@ -72,13 +78,16 @@ def input_roles(protocol: Protocol, shape: Shape, knobs: Knobs | None = None) ->
 def call_inputs(roles: Sequence[Role], *feeds: Feed) -> Iterator[tuple[str, NDArray[np.generic]]]:
     """Each input buffer with the elements that go to its front, those of each feed in turn.
 
-    Raises `CallerError`: a value is one that the buffer's type cannot hold, or the buffer is one
-    that only a call of a single sequence fills.
+    Raises `CallerError`: a value is one that the buffer's type cannot hold.
     """
+    ends = tuple(accumulate((len(feed.tokens) for feed in feeds), initial=0))
     for role in roles:
-        if role.fill in _OF_ONE and len(feeds) > 1:
-            raise CallerError(f"input `{role.buffer}` is filled for one sequence, not {len(feeds)}")
-        values = [value for feed in feeds for value in _FILLED[role.fill](role, feed)]
+        bounds = _OF_ALL.get(role.fill)
+        if bounds is not None:
+            front = bounds(ends)
+            values = [*front, *[ends[-1]] * (role.entries - len(front))]
+        else:
+            values = [value for feed in feeds for value in _FILLED[role.fill](role, feed)]
         yield role.buffer, _array(role, values)
 
 

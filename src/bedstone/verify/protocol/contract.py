@@ -83,6 +83,18 @@ class Protocol(Frozen):
         """The program that takes one row of each of `groups` sequences."""
         return self.choose(groups, 1)
 
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """How many rows of each sequence speculative rounds take, the fewest first."""
+        return tuple(sorted({s.rows for s in self.shapes if s.is_round and s.rows is not None}))
+
+    def told(self, program: str, reads: Callable[[str], Collection[str]]) -> bool:
+        """Whether a program is told for how many it is called; else for all that it takes.
+
+        `reads` says which vars a program reads.
+        """
+        return not {self.groups.name, self.rows.name}.isdisjoint(reads(program))
+
     def follow(
         self, shape: Shape, sequences: int, reads: Callable[[str], Collection[str]]
     ) -> tuple[Chain, ...]:
@@ -90,11 +102,12 @@ class Protocol(Frozen):
 
         `reads` says which vars a program reads. A chain that is told how many sequences it steps
         goes on from a call that was told, or of one sequence; another from as many as it steps.
+        Rounds follow rounds of as many rows, and nothing else does.
         """
-        count = self.groups.name
+        count, rows = self.groups.name, shape.rows if shape.is_round else 1
         told = count in reads(shape.program)
         found: list[tuple[bool, int, Chain]] = []
-        for chain in self.chains:
+        for chain in (each for each in self.chains if each.rows == rows):
             alike = told == (count in reads(chain.program))
             many = sequences if count in reads(chain.program) else chain.groups
             if shape.program in chain.seeds and many == sequences and (alike or sequences == 1):

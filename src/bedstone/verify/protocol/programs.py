@@ -32,6 +32,16 @@ class Shape(Frozen):
     inputs: tuple[str, ...]
     graph: bool
 
+    @property
+    def is_step(self) -> bool:
+        """Whether it takes a row of each sequence and hands a token of each back."""
+        return self.rows == 1 and self.emits is not None
+
+    @property
+    def is_round(self) -> bool:
+        """Whether it is a speculative round: several rows a sequence, of which some are taken."""
+        return self.rows != 1 and self.count is not None
+
 
 class Chain(Frozen):
     """A program that runs again and again with nothing from the host in between.
@@ -41,7 +51,7 @@ class Chain(Frozen):
     every one of them, after which the chain may go on. `error` as for a shape; `tables` are the
     inputs it reads; `kept` the inout buffers it writes, read back when the run is over. The vars of
     a run are those of the call it goes on from. Where no var tells how many sequences it steps,
-    that is `groups`: as many as the driven program that calls the same ops.
+    that is `groups`: as many as the driven program that calls the same ops. `count` as for a shape.
     """
 
     program: str
@@ -52,6 +62,12 @@ class Chain(Frozen):
     kept: tuple[str, ...]
     seeds: tuple[str, ...]
     groups: int = 1
+    count: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many tokens of each sequence a run hands back, all or some of them to be taken."""
+        return 1 if self.count is None else self.emits.width
 
 
 def shapes_of(reading: Reading) -> tuple[Shape, ...]:
@@ -114,6 +130,7 @@ def _chain(reading: Reading, name: str, flow: Traffic, emits: Role) -> Chain:
         kept=tuple(n for n in flow.writes if buffers[n].kind == "inout"),
         seeds=tuple(d.name for d in each_driven(reading) if advances <= set(d.traffic.writes)),
         groups=next((d.batch.groups for d in each_driven(reading) if _alike(d, program)), 1),
+        count=_written(reading, flow, "count"),
     )
 
 
