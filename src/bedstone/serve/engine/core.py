@@ -189,7 +189,8 @@ class Core:
     def _go_on(self) -> bool:
         """Let the steps under way be followed by others; whether any are."""
         chain, rows = self._chain, self._rows
-        if chain is None or rows.edition != self._chained or self._prompts or not len(rows):
+        coming = self._prompts or self._running.ready
+        if chain is None or rows.edition != self._chained or coming or not len(rows):
             return False
         if self._restless and len(self._queue) and len(rows) < self._most:
             return False
@@ -209,6 +210,7 @@ class Core:
             self._feed_prompts()
         while self._flights:
             self._land(self._flights.popleft())
+        self._running.seat()
         self._make_room()
         self._step()
         while self._pieces:
@@ -233,7 +235,8 @@ class Core:
         """Start the pieces of prompts that go in now."""
         prompts = [Prompt(s.fed, self._left(s)) for s in self._prompts]
         budget = self._options.budget
-        chunk = min(self._chunk, budget) if len(self._rows) else self._chunk
+        answering = len(self._running) > len(self._prompts)
+        chunk = min(self._chunk, budget) if answering else self._chunk
         plan = plan_chunks(prompts, self._turns, chunk, budget)
         self._pieces.extend(self._calls.chunk(self._prompts[at], count) for at, count in plan)
 
@@ -286,10 +289,10 @@ class Core:
             self._restless = True
 
     def _seat_ready(self, sequence: Sequence) -> None:
-        """Give a sequence a row once all but its last token are in."""
+        """A sequence may take a row once all but its last token are in."""
         past = sequence.fed >= sequence.prompt or not self._able.chunk.emits
         if sequence.left == 1 and past:
-            self._running.seat(sequence)
+            self._running.is_in(sequence)
 
     def _land(self, flight: Flight) -> None:
         """A step is over: a token for each of its rows."""

@@ -11,30 +11,43 @@ _SOON = 16
 
 
 class Running:
-    """`prompts` in the order they began, and `rows`, of which all but the last token are in."""
+    """`prompts` in the order they began, and `rows`, of which all but the last token are in.
+
+    In between they are `ready`: rows are taken between two steps, so that while one is under way
+    its rows are those of the next.
+    """
 
     def __init__(self, holdings: Holdings, rows: Rows, calls: Calls) -> None:
         self.prompts: list[Sequence] = []
+        self.ready: list[Sequence] = []
         self.rows = rows
         self._holdings = holdings
         self._calls = calls
 
     def __len__(self) -> int:
-        return len(self.prompts) + len(self.rows)
+        return len(self.prompts) + len(self.ready) + len(self.rows)
 
     def held(self) -> list[tuple[Sequence, int]]:
         """Each with how many tokens its states hold."""
-        return [*((sequence, sequence.fed) for sequence in self.prompts), *self.rows.held()]
+        waits = [(sequence, sequence.fed) for sequence in (*self.prompts, *self.ready)]
+        return [*waits, *self.rows.held()]
 
     def youngest(self) -> Sequence:
         """The one that came last."""
-        return max((*self.prompts, *self.rows.sequences), key=lambda each: each.order)
+        every = (*self.prompts, *self.ready, *self.rows.sequences)
+        return max(every, key=lambda each: each.order)
 
-    def seat(self, sequence: Sequence) -> None:
-        """A prompt is in: its sequence takes a row."""
+    def is_in(self, sequence: Sequence) -> None:
+        """All but the last token of a prompt are in: its sequence waits for a row."""
         self.prompts.remove(sequence)
-        self.rows.add(sequence, needs_host=sequence.slow)
-        self._calls.seat(sequence)
+        self.ready.append(sequence)
+
+    def seat(self) -> None:
+        """Those that are ready take a row each."""
+        for sequence in self.ready:
+            self.rows.add(sequence, needs_host=sequence.slow)
+            self._calls.seat(sequence)
+        self.ready.clear()
 
     def extend(self, sequence: Sequence, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of a row; False: there are no pages for them."""
@@ -74,7 +87,7 @@ class Running:
         if sequence.row >= 0:
             self._calls.unseat(*self.rows.remove(sequence))
         else:
-            self.prompts.remove(sequence)
+            (self.ready if sequence in self.ready else self.prompts).remove(sequence)
         sequence.lease = None
         if keep:
             self._holdings.retire(lease, sequence.tokens[: sequence.fed])
