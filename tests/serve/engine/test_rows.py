@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.sequence import Sequence
-from bedstone.serve.requests import Request
+from bedstone.serve.requests import Request, Sampling
 
 MOST, PAGES, UNIT, PAD = 4, 16, 4, 5
 
@@ -44,7 +44,7 @@ def test_bounds_are_those_of_the_rows(acts, pages):
     for act, at, few, many in acts:
         row = at % max(1, len(rows))
         if act == "add" and len(rows) < MOST:
-            row = rows.add(sequence(few, many), needs_host=False)
+            row = rows.add(sequence(few, many))
             rows.hold(row, page(rows.sequences[row], np.arange(few)).tolist())
         elif act == "remove" and len(rows):
             rows.remove(rows.sequences[row])
@@ -80,7 +80,7 @@ def set_aside(rows: Rows, steps: int, token: int) -> None:
     at = rows.positions[: len(rows)].tolist()
     made = [np.arange(len(rows), dtype=np.int32) + token + step for step in range(steps)]
     for each in made:
-        rows.set_aside(each)
+        rows.set_aside(each, each.tolist())
     assert rows.longest() == max(at) + steps + 1
     rows.settle()
     assert rows.tokens[: len(rows)].tolist() == made[-1].tolist()
@@ -108,10 +108,16 @@ def test_plain_rows_know_what_ends_any_of_them():
     rows = Rows(2, 1, UNIT)
     for stop in ([5], [7, 8]):
         made = Sequence.of(Request("r", [1], 4, stop_ids=stop), 0)
-        rows.add(made, needs_host=False)
+        rows.add(made)
     plain = rows.plain()
     assert plain is not None
     assert plain.stops == {5, 7, 8}
-    rows.needs_host[0] = True
-    rows.remove(rows.sequences[1])
+    rows.remove(rows.sequences[0])
+    plain = rows.plain()
+    assert plain is not None
+    assert plain.stops == {7, 8}
+    asks = Sequence.of(Request("r", [1], 4, sampling=Sampling(logprobs=1)), 0)
+    rows.add(asks)
     assert rows.plain() is None
+    rows.remove(asks)
+    assert rows.plain() is not None

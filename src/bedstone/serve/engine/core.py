@@ -317,7 +317,7 @@ class Core:
         plain, tokens = self._rows.plain(), made.tolist()
         if plain is None or (plain.stops and not plain.stops.isdisjoint(tokens)):
             return False
-        self._rows.set_aside(made)
+        self._rows.set_aside(made, tokens)
         self._ledger.tell_each(plain.names, tokens)
         for sequence in self._rows.complete():
             self._end(sequence, "length")

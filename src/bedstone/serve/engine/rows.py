@@ -3,6 +3,7 @@
 Rows are always the first of the arrays; where one leaves, the last takes its place.
 """
 
+from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
@@ -30,15 +31,23 @@ class Plain:
 
 
 @dataclass(slots=True)
-class Bounds:
-    """What holds for all rows, and moves by one with each step that all of them take.
+class Least:
+    """In how many steps of all rows something is so of one of them: `exact`, or not before."""
 
-    `left` steps until the first has made its last token; `longest` tokens in the states once the
-    next step is in.
-    """
+    steps: int = 0
+    exact: bool = False
 
-    left: int
-    longest: int
+    def set(self, steps: int) -> None:
+        """That was found out."""
+        self.steps, self.exact = steps, True
+
+    def join(self, steps: int) -> None:
+        """Of another row it is so in that many."""
+        self.steps = min(self.steps, steps)
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self.steps, self.exact = 0, False
 
 
 class Rows:
@@ -50,7 +59,7 @@ class Rows:
 
     Kernels leave nothing of ours in the host's caches, so a step that all rows just go on from
     touches none of them: its tokens are set aside until somebody asks for what they change, and
-    where its own go was found for several steps at once.
+    where its own go was found for several steps at once. Whoever comes or goes touches no others.
     """
 
     def __init__(self, most: int, pages: int, unit: int, pad: int = 0) -> None:
@@ -61,20 +70,26 @@ class Rows:
         self._next = np.repeat(self._idle[:, None], most, axis=1)
         self.room = np.full(most, _UNBOUNDED)
         self.ends = np.zeros(most, np.int64)
-        self.needs_host = np.zeros(most, bool)
         # of each page in the order a sequence fills them: its slots are so far above its positions
         self._above = np.zeros((most, pages), np.int32)
-        self._arrays = (self._next.T, self.room, self.ends, self.needs_host, self._above)
-        self._each_row = np.arange(most)
+        self._arrays = (self._next.T, self.room, self.ends, self._above)
+        self._each_row, self._each_page = np.arange(most), np.arange(pages)
+        self._names: list[str] = []
+        self._stops: Counter[frozenset[int]] = Counter()
+        self._slow = 0
         self._plain: Plain | None = None
         self._plain_of = -1
-        self._bounds: Bounds | None = None
-        self._spare: int | None = None
+        self._left, self._spare = Least(), Least()
+        self._longest: int | None = None
         self._plan: NDArray[np.int32] | None = None
+        self._plan_of = -1
         self._planned = 0
         self._taken = 0
-        self._aside: list[NDArray[np.generic]] = []
+        self._made = self._next[TOKEN]
         self._behind = 0
+        self._aside: list[Items[int]] = []
+        # of each row: its sequence has what was set aside before
+        self._since: list[int] = []
         self._all: tuple[Sequence, ...] = ()
         self._all_of = -1
 
@@ -106,66 +121,87 @@ class Rows:
         """Give the sequences their tokens that were set aside."""
         self._catch_up()
         if self._aside:
-            made, self._aside = np.stack(self._aside, axis=1).tolist(), []
-            for sequence, tokens in zip(self.sequences, made, strict=True):
-                sequence.tokens.extend(tokens)
+            for row in range(len(self.sequences)):
+                self._settle_row(row)
+            self._aside, self._since = [], [0] * len(self.sequences)
+
+    def _settle_row(self, row: int) -> None:
+        aside, since = self._aside, self._since[row]
+        self.sequences[row].tokens += [aside[step][row] for step in range(since, len(aside))]
+        self._since[row] = len(aside)
 
     def _catch_up(self) -> None:
         """Have what goes in next, and where, after the steps that were set aside."""
         if self._behind:
             count = len(self.sequences)
-            self._next[TOKEN, :count] = self._aside[-1]
+            self._next[TOKEN, :count] = self._made
             self._next[POSITION : LENGTH + 1, :count] += self._behind
             self._behind = 0
 
-    def add(self, sequence: Sequence, *, needs_host: bool) -> int:
+    def add(self, sequence: Sequence) -> int:
         """Give a sequence, of which only the last token is not fed, the next row."""
-        self.settle()
-        row = len(self.sequences)
+        self._catch_up()
+        row, at = len(self.sequences), sequence.fed
         self.sequences.append(sequence)
+        self._names.append(sequence.id)
+        self._since.append(len(self._aside))
+        self._stops[sequence.stops] += 1
+        self._slow += sequence.slow
         sequence.row = row
-        self._next[:SLOT, row] = sequence.tokens[-1], sequence.fed, sequence.fed + 1
+        self._next[:SLOT, row] = sequence.tokens[-1], at, at + 1
         self.ends[row] = sequence.end
-        self.needs_host[row] = needs_host
+        self._left.join(sequence.end - at - 1)
+        if self._longest is not None:
+            self._longest = max(self._longest, at + 1)
         self._changed()
         return row
 
     def remove(self, sequence: Sequence) -> tuple[int, int]:
         """Take a sequence out; the row that is free, and the one whose holder takes it."""
-        self.settle()
+        self._catch_up()
         row, last = sequence.row, len(self.sequences) - 1
+        self._settle_row(row)
         sequence.row = -1
         sequence.fed = int(self._next[POSITION, row])
-        moved = self.sequences.pop()
         if row != last:
-            self.sequences[row] = moved
+            self._settle_row(last)
+            moved = self.sequences[last]
             moved.row = row
+            for each in (self.sequences, self._names, self._since):
+                each[row] = each[last]
             for array in self._arrays:
                 array[row] = array[last]
+        for each in (self.sequences, self._names, self._since):
+            each.pop()
         self._next[:, last] = self._idle
+        self._stops[sequence.stops] -= 1
+        self._slow -= sequence.slow
+        if sequence.fed + 1 == self._longest:
+            self._longest = None
+        self._left.exact = self._spare.exact = False
         self._changed()
         return row, last
 
     def _changed(self) -> None:
         self.edition += 1
-        self._forget()
-
-    def _forget(self) -> None:
-        self._bounds = self._spare = self._plan = None
+        self._plan = None
 
     def hold(self, row: int, pages: Items[int]) -> None:
         """A row has these pages."""
-        self._spare = self._plan = None
+        self._plan = None
         if self._paged:
             count = len(pages)
-            self.room[row] = count * self._unit
-            self._above[row, :count] = (np.array(pages) - np.arange(count)) * self._unit
+            self.room[row] = room = count * self._unit
+            if room < self.ends[row] - 1:
+                self._spare.join(room - int(self.positions[row]))
+            self._above[row, :count] = (np.array(pages) - self._each_page[:count]) * self._unit
 
     def hold_more(
         self, rows: NDArray[np.intp], places: NDArray[np.intp], pages: NDArray[np.intp]
     ) -> None:
         """Rows [n] have pages [n] more, as their number `places` [n]; of one row in that order."""
-        self._spare = self._plan = None
+        self._plan = None
+        self._spare.exact = False
         if self._paged:
             self.room[rows] = (places + 1) * self._unit
             self._above[rows, places] = (pages - places) * self._unit
@@ -181,11 +217,14 @@ class Rows:
         if every:
             self._count_on()
         else:
-            self._forget()
+            self._left.forget()
+            self._spare.forget()
+            self._longest = self._plan = None
 
-    def set_aside(self, made: NDArray[np.generic]) -> None:
-        """Each row has a token more, and its sequence."""
-        self._aside.append(made)
+    def set_aside(self, made: NDArray[np.generic], tokens: Items[int]) -> None:
+        """Each row has a token more, and its sequence: those made, and the same as `tokens`."""
+        self._made = made
+        self._aside.append(tokens)
         self._behind += 1
         if len(self._aside) == _MOST_ASIDE:
             self.settle()
@@ -193,33 +232,26 @@ class Rows:
 
     def _count_on(self) -> None:
         self._taken += 1
-        if self._bounds is not None:
-            self._bounds.left -= 1
-            self._bounds.longest += 1
-        if self._spare is not None:
-            self._spare -= 1
+        self._left.steps -= 1
+        self._spare.steps -= 1
+        if self._longest is not None:
+            self._longest += 1
 
     def plain(self) -> Plain | None:
         """What tokens of the rows need, where none of them needs the host."""
+        if self._slow:
+            return None
         if self._plain_of != self.edition:
-            rows = self.sequences
-            slow = self.needs_host[: len(rows)].any()
             self._plain_of = self.edition
-            self._plain = (
-                None
-                if slow
-                else Plain(
-                    tuple(each.id for each in rows),
-                    frozenset[int]().union(*(each.stops for each in rows)),
-                )
-            )
+            self._stops = +self._stops
+            self._plain = Plain(tuple(self._names), frozenset[int]().union(*self._stops))
         return self._plain
 
     def complete(self) -> list[Sequence]:
         """Those whose last token has been made."""
-        count = len(self.sequences)
-        if not count or self._reckoned().left > 0:
+        if not self.sequences or self._left.steps > 0 or self.steps_left() > 0:
             return []
+        count = len(self.sequences)
         done = np.flatnonzero(self.positions[:count] + 1 >= self.ends[:count])
         return [self.sequences[row] for row in done]
 
@@ -237,18 +269,22 @@ class Rows:
         if self._plan is None or step >= len(self._plan):
             self._plan, self._planned, step = self._look_ahead(), self._taken, 0
         count = len(self.sequences)
-        made = self._aside[-1] if self._behind else self._next[TOKEN, :count]
-        self._plan[step, TOKEN, :count] = made
+        self._plan[step, TOKEN, :count] = self._made if self._behind else self._next[TOKEN, :count]
         return self._plan, step
 
     def _look_ahead(self) -> NDArray[np.int32]:
-        """What goes in with the steps that all rows have a place for, some at most."""
+        """What goes in with the steps that all rows have a place for, some at most.
+
+        With one where others came or went since the last time: those there are now may not stay.
+        """
         self._catch_up()
         count = len(self.sequences)
-        steps = min(_MOST_PLANNED, self.steps_left(), self._places())
+        young, self._plan_of = self._plan_of != self.edition, self.edition
+        steps = 1 if young else min(_MOST_PLANNED, self.steps_left(), self._places())
         plan = np.empty((steps, *self._next.shape), np.int32)
         plan[:] = self._next
-        plan[:, POSITION : LENGTH + 1, :count] += _STEPS[:steps]
+        if steps > 1:
+            plan[:, POSITION : LENGTH + 1, :count] += _STEPS[:steps]
         at = plan[:, POSITION, :count]
         plan[:, SLOT, :count] = at
         if self._paged:
@@ -257,7 +293,7 @@ class Rows:
 
     def short(self, ahead: int) -> list[Sequence]:
         """Those without a place for their next `ahead` tokens, as far as they have as many."""
-        if ahead <= self._places():
+        if ahead <= self._spare.steps or ahead <= self._places():
             return []
         count = len(self.sequences)
         at, needed, room = self.positions[:count], self.ends[:count] - 1, self.room[:count]
@@ -266,24 +302,23 @@ class Rows:
 
     def _places(self) -> int:
         """For how many tokens each row has a place, as far as it makes as many."""
-        if self._spare is None:
+        if not self._spare.exact:
             count = len(self.sequences)
             at, needed, room = self.positions[:count], self.ends[:count] - 1, self.room[:count]
-            self._spare = int((room - at).min(where=room < needed, initial=_UNBOUNDED))
-        return self._spare
+            places = (room - at).min(where=room < needed, initial=_UNBOUNDED)
+            self._spare.set(int(places))
+        return self._spare.steps
 
     def steps_left(self) -> int:
         """How many steps until the first of them has made its last token."""
-        return self._reckoned().left
+        if not self._left.exact:
+            count = len(self.sequences)
+            # a row at position p makes the token p + 1
+            self._left.set(int((self.ends[:count] - self.positions[:count]).min()) - 1)
+        return self._left.steps
 
     def longest(self) -> int:
         """How many tokens the states of the longest hold once the next step is in."""
-        return self._reckoned().longest
-
-    def _reckoned(self) -> Bounds:
-        if self._bounds is None:
-            count = len(self.sequences)
-            at, ends = self.positions[:count], self.ends[:count]
-            # a row at position p makes the token p + 1
-            self._bounds = Bounds(int((ends - at).min()) - 1, int(at.max()) + 1)
-        return self._bounds
+        if self._longest is None:
+            self._longest = int(self.positions[: len(self.sequences)].max()) + 1
+        return self._longest

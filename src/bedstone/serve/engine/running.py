@@ -45,7 +45,7 @@ class Running:
     def seat(self) -> None:
         """Those that are ready take a row each."""
         for sequence in self.ready:
-            self.rows.add(sequence, needs_host=sequence.slow)
+            self.rows.add(sequence)
             self._calls.seat(sequence)
         self.ready.clear()
 
