@@ -96,7 +96,35 @@ class Input:
         if self.limits is not None:
             require_inside(self._name, values, self.limits)
 
-    def put(self, values: NDArray[np.generic]) -> None:
+    def require_between(self, low: float, high: float) -> None:
+        """Accept numbers of which these are the least and the greatest; others: `CallerError`."""
+        limits = self.limits
+        if limits is not None and not (
+            (limits.low is None or limits.low <= low)
+            and (limits.high is None or high <= limits.high)
+        ):
+            raise CallerError(
+                f"input `{self._name}` takes {limits.low} to {limits.high}, not {low} to {high}"
+            )
+
+    def copy(self, rows: int, first: int = 0) -> None:
+        """As `write`, of numbers that were accepted before."""
+        each = self._row * self._flat.itemsize
+        self._copy(first * each, self._bytes[first * each : (first + rows) * each])
+
+    def put_between(
+        self, values: Sequence[int] | NDArray[np.generic], low: float, high: float
+    ) -> None:
+        """Copy numbers [n] to the front, of which none is less or greater than two.
+
+        Raises `CallerError`: a value may be outside the domain.
+        """
+        if self.limits is not None and self.limits.monotone:
+            self.require_inside(np.asarray(values))
+        self.require_between(low, high)
+        self.put(values)
+
+    def put(self, values: Sequence[int] | NDArray[np.generic]) -> None:
         """Copy numbers [n] that may go in to the front."""
         count = len(values)
         self._flat[:count] = values

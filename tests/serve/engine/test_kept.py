@@ -14,8 +14,7 @@ from bedstone.serve.engine.kept import (
     Entries,
     Fronts,
     Lines,
-    table_entries,
-    table_row,
+    Pages,
 )
 from bedstone.verify.protocol import LineTable, PageTable
 
@@ -32,6 +31,14 @@ class Device:
     def write(self, rows: int, first: int = 0) -> None:
         assert 0 <= first <= first + rows <= len(self.values)
         self.held[first : first + rows] = self.values[first : first + rows]
+
+    copy = write
+
+    def require_between(self, low: int, high: int) -> None:
+        assert low <= high
+
+    def require_inside(self, values: np.ndarray) -> None:
+        assert values.size
 
     def write_elements(self, first: int, count: int) -> None:
         assert 0 <= first <= first + count <= self.values.size
@@ -53,23 +60,28 @@ ACTS = st.lists(
 )
 
 
-@pytest.mark.parametrize("shape", [(ROWS, 3), (ROWS,)])
+WIDE = PageTable("t", "s", 4, 3)
+
+
+@pytest.mark.parametrize("wide", [False, True])
 @given(acts=ACTS)
-def test_entries(shape, acts):
+def test_entries(wide, acts):
+    shape = (ROWS, WIDE.pages) if wide else (ROWS,)
     device, changed = Device(*shape), Changed()
     device.held[:] = -1
-    kept, expected = Entries(device, changed), np.zeros(shape, int)
+    kept = Pages(device, changed, WIDE, WIDE.tokens) if wide else Entries(device, changed)
+    expected = np.zeros(shape, int)
     for act, row, other, value in acts:
-        given_row = np.arange(value, value + 3) if len(shape) > 1 else np.int32(value % 3)
+        told = (value, value + 1, value + 2) if wide else value % 3
         if act == "set":
-            kept.set(row, given_row)
-            expected[row] = given_row
+            kept.set(row, told)
+            expected[row] = told
         elif act == "move":
             kept.move(other, row)
             expected[row] = expected[other]
         elif act == "lend":
-            kept.lend(given_row)
-            assert device.held[0].tolist() == given_row.tolist()
+            kept.lend(told)
+            assert np.array_equal(device.held[0], told)
         elif act == "flush":
             changed.flush(other)
             assert np.array_equal(device.held[:other], expected[:other])
@@ -153,8 +165,10 @@ def test_lines_are_those_that_one_caller_writes(table, acts):
 def test_a_row_of_a_table_is_that_which_one_caller_writes(pages, sizes, width):
     unit, tokens = sizes
     table = PageTable("t", "s", tokens, width)
-    expected = Lease(tuple(pages), unit).page_entries(table)
-    assert table_row(table, pages, unit).tolist() == expected
+    device, changed = Device(ROWS, width), Changed()
+    Pages(device, changed, table, unit).set(1, tuple(pages))
+    changed.flush(ROWS)
+    assert device.held[1].tolist() == Lease(tuple(pages), unit).page_entries(table)
 
 
 @given(
@@ -168,24 +182,23 @@ def test_a_row_that_grows_is_the_row_of_all_its_pages(pages, sizes, width, data)
     table = PageTable("t", "s", tokens, width)
     had = data.draw(st.integers(1, len(pages) - 1))
     device, changed = Device(ROWS, width), Changed()
-    entries = Entries(device, changed)
-    entries.set(2, table_row(table, pages[:had], unit))
-    places, more = np.arange(had, len(pages)), np.array(pages[had:])
-    columns = table_entries(table, places, unit)
-    entries.put(np.full(len(more), 2), columns, table_entries(table, more, unit))
+    entries = Pages(device, changed, table, unit)
+    entries.set(2, tuple(pages[:had]))
+    entries.grow(np.full(len(pages) - had, 2), np.arange(had, len(pages)), np.array(pages[had:]))
     changed.flush(ROWS)
-    assert device.held[2].tolist() == table_row(table, pages, unit).tolist()
+    assert device.held[2].tolist() == Lease(tuple(pages), unit).page_entries(table)
 
 
 def test_what_did_not_change_is_not_written_again():
-    device, changed = Device(ROWS, 1), Changed()
-    kept = [Entries(device, changed), Fronts(device, changed)]
-    for each in kept:
-        each.set(3, np.array([7]))
-    changed.flush(2)
-    assert not device.held.any()
-    changed.flush(ROWS)
-    assert device.held[3] == 7
-    device.held[:] = 0
-    changed.flush(ROWS)
-    assert not device.held.any()
+    table = PageTable("t", "s", 4, 1)
+    kinds = ((Entries, 7), (Fronts, np.array([7])), (lambda *to: Pages(*to, table, 4), (7,)))
+    for kind, told in kinds:
+        device, changed = Device(ROWS, 1) if kind is not Entries else Device(ROWS), Changed()
+        kind(device, changed).set(3, told)
+        changed.flush(2)
+        assert not device.held.any()
+        changed.flush(ROWS)
+        assert device.held[3] == 7
+        device.held[:] = 0
+        changed.flush(ROWS)
+        assert not device.held.any()

@@ -1,9 +1,9 @@
 """The calls of an engine: what is written for each, and what comes back."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.ports import Input, Inputs
 from bedstone.serve.engine.abilities import Abilities
-from bedstone.serve.engine.kept import Changed, Entries, Kept, Lines, table_entries, table_row
+from bedstone.serve.engine.kept import Changed, Kept, Lines, Pages
 from bedstone.serve.engine.rows import LENGTH, POSITION, SLOT, TOKEN, Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.engine.settings import Settings
@@ -38,20 +38,42 @@ class Flight(Frozen):
         return error is not None and bool(found[error].item())
 
 
-@dataclass(frozen=True, slots=True)
-class Fed:
-    """What goes in with one call, of which the first `real` rows are somebody's.
+class Sizes(Frozen):
+    """How many rows and sequences a call of a program takes; the first `real` are somebody's."""
 
-    `tokens`, `positions` and `slots` of each row; `lengths` of each sequence once they are in;
-    `bounds` [sequences + 1] are where the rows of each begin.
-    """
-
-    tokens: NDArray[np.int32]
-    positions: NDArray[np.int32]
-    slots: NDArray[np.int32]
-    lengths: NDArray[np.int32]
-    bounds: NDArray[np.int32]
+    program: str
+    rows: int
+    groups: int
     real: int
+
+    @property
+    def bounds(self) -> NDArray[np.int32]:
+        """Where the rows of each sequence begin, and those of the last end."""
+        return np.arange(self.groups + 1, dtype=np.int32) * (self.rows // self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Tokens of a sequence that go in from position `start` on, with pages of `unit` tokens."""
+
+    tokens: Items[int]
+    start: int
+    pages: Items[int]
+    unit: int
+
+    @property
+    def stop(self) -> int:
+        """How long the sequence is once they are in."""
+        return self.start + len(self.tokens)
+
+    @property
+    def at(self) -> NDArray[np.int32]:
+        """Their positions."""
+        return np.arange(self.start, self.stop, dtype=np.int32)
+
+
+Between = tuple[Items[int] | NDArray[np.int32], int, int]
+"""Numbers, none less or greater than two others."""
 
 
 _OF_ROWS: Mapping[Fill, int] = {
@@ -62,11 +84,21 @@ _OF_ROWS: Mapping[Fill, int] = {
 }
 """What an input takes of the rows of a step, that is another with each."""
 
-_FRESH: Mapping[Fill, Callable[[Fed], NDArray[np.int32]]] = {
-    "position": lambda fed: fed.positions,
-    "slot": lambda fed: fed.slots,
-    "seq_len": lambda fed: fed.lengths,
+_OF_PIECE: Mapping[Fill, Callable[[Role, Piece], Between]] = {
+    "token": lambda role, piece: _tokens(role, piece.tokens),
+    "position": lambda _, piece: (piece.at, piece.start, piece.stop - 1),
+    "seq_len": lambda _, piece: ((piece.stop,), piece.stop, piece.stop),
+    "slot": lambda _, piece: _slots(piece),
 }
+
+_OF_SIZES: Mapping[Fill, Callable[[Role, Sizes], NDArray[np.int32]]] = {
+    "valid": lambda _, sizes: (np.arange(sizes.rows) < sizes.real).astype(np.int32),
+    "cu_seqlens": lambda role, sizes: _padded(role, sizes.bounds),
+    "blocks": lambda role, sizes: _padded(role, sizes.bounds[[0, -1]]),
+}
+"""What an input takes that is the same in all calls of a size."""
+
+_MOST_SIZES = 256
 
 
 class Calls:
@@ -90,18 +122,23 @@ class Calls:
         self._inputs: dict[str, Input] = {}
         self._changed = changed = Changed()
         self._pages = [
-            (t, Entries(self._input(t.buffer), changed)) for t in self._protocol.page_tables
+            Pages(self._input(t.buffer), changed, t, unit) for t in self._protocol.page_tables
         ]
         self._lines = [Lines(self._input(t.buffer), changed, t) for t in self._protocol.line_tables]
         self.settings = Settings(self._protocol, abilities.knobs, self._input, changed)
-        self._kept: list[Kept] = [entry for _, entry in self._pages]
-        self._kept += [*self._lines, *self.settings.kept]
+        self._kept: list[Kept] = [*self._pages, *self._lines, *self.settings.kept]
         self._fresh = self._of_steps()
         self._checked: NDArray[np.int32] | None = None
-        self._laid: tuple[Shape, int] | None = None
+        chunk = abilities.chunk
+        self._of_piece = [
+            (self._input(role.buffer), role, how)
+            for role in self._roles_of(chunk)
+            if (how := _OF_PIECE.get(role.fill)) is not None
+        ]
+        self._laid: Sizes | None = None
+        self._same = lru_cache(_MOST_SIZES)(self._of_sizes)
         self._step_of = cache(self._step_for)
         self._reads = cache(session.reads)
-        self._roles = cache(self._roles_of)
         programs: Items[Shape | Chain] = (*self._protocol.shapes, *self._protocol.chains)
         self._names = {program.program: _collected(program) for program in programs}
         self._chains: dict[tuple[str, int], Chain | None] = {}
@@ -116,8 +153,8 @@ class Calls:
             self._clear_row(row)
 
     def _clear_row(self, row: int) -> None:
-        for table, entries in self._pages:
-            entries.set(row, table_row(table, (self._pad,), self._unit))
+        for table in self._pages:
+            table.set(row, (self._pad,))
         for lines in self._lines:
             lines.set(row, 0)
 
@@ -126,8 +163,8 @@ class Calls:
         lease, row = sequence.lease, sequence.row
         if lease is not None:
             self._rows.hold(row, lease.pages)
-            for table, entries in self._pages:
-                entries.set(row, table_row(table, lease.pages, self._unit))
+            for table in self._pages:
+                table.set(row, lease.pages)
             for lines in self._lines:
                 lines.set(row, lease.slot)
         self.settings.seat(sequence)
@@ -136,9 +173,8 @@ class Calls:
         """Write down pages [n] that rows [n] got as their `places` [n]."""
         at, place, page = np.array(rows), np.array(places), np.array(pages)
         self._rows.hold_more(at, place, page)
-        for table, entries in self._pages:
-            columns = table_entries(table, place, self._unit)
-            entries.put(at, columns, table_entries(table, page, self._unit))
+        for table in self._pages:
+            table.grow(at, place, page)
 
     def unseat(self, row: int, last: int) -> None:
         """A row is free; the last takes its place."""
@@ -151,24 +187,16 @@ class Calls:
     def chunk(self, sequence: Sequence, count: int) -> Flight:
         """Start a call that takes the next `count` tokens of one sequence."""
         lease, start = sequence.lease, sequence.fed
-        shape = self._abilities.chunk
+        shape, stop = self._abilities.chunk, start + count
         last = sequence.left == count
         self._lend(sequence, drawn=last)
-        at = np.arange(start, start + count, dtype=np.int32)
-        pages = np.array(lease.pages if lease else (), np.int32)
-        page, inside = np.divmod(at, self._unit)
-        fed = Fed(
-            np.array(sequence.tokens[start : start + count], np.int32),
-            at,
-            pages[page] * self._unit + inside if pages.size else at,
-            np.array([start + count], np.int32),
-            np.array([0, count], np.int32),
-            count,
-        )
-        self._write(shape, fed)
-        self._laid = None
+        self._lay(shape, count, 1, count)
+        pages = lease.pages if lease else ()
+        piece = Piece(sequence.tokens[start:stop], start, pages, self._unit)
+        for target, role, how in self._of_piece:
+            target.put_between(*how(role, piece))
         told = (sequence,) if last else ()
-        return self._start(shape, (sequence,), told, count, self._given(count, 1, start + count))
+        return self._start(shape, (sequence,), told, count, self._given(count, 1, stop))
 
     def step(self) -> Flight:
         """Start a call that takes the next token of every row.
@@ -178,8 +206,7 @@ class Calls:
         """
         rows, count = self._rows, len(self._rows)
         shape, width = self._step_of(count)
-        if self._laid != (shape, count):
-            self._lay(shape, count, width)
+        self._lay(shape, width, width, count)
         self._changed.flush(width)
         plan, step = rows.next()
         if plan is not self._checked:
@@ -222,8 +249,8 @@ class Calls:
         """Write what is kept of a sequence as the first row."""
         lease = sequence.lease
         if lease is not None:
-            for table, entries in self._pages:
-                entries.lend(table_row(table, lease.pages, self._unit))
+            for table in self._pages:
+                table.lend(lease.pages)
             for lines in self._lines:
                 lines.lend(lease.slot)
         self.settings.lend(sequence, drawn=drawn)
@@ -239,21 +266,24 @@ class Calls:
         shape = self._abilities.step(count)
         return shape, self._abilities.width(shape, count)
 
-    def _lay(self, shape: Shape, count: int, width: int) -> None:
-        """Write what steps of so many rows take that is the same in each."""
-        none, bounds = np.zeros(width, np.int32), np.arange(width + 1, dtype=np.int32)
-        fed = Fed(none, none, none, none, bounds, count)
-        self._write(shape, fed, but=_OF_ROWS)
-        self._laid = shape, count
+    def _lay(self, shape: Shape, rows: int, groups: int, real: int) -> None:
+        """Write what all calls of a size take, unless the last call was of that size."""
+        sizes = Sizes(shape.program, rows, groups, real)
+        if sizes != self._laid:
+            for target, values in self._same(sizes):
+                target.put(values)
+            self._laid = sizes
 
-    def _write(self, shape: Shape, fed: Fed, but: Container[Fill] = ()) -> None:
-        """Write what a call takes beside what is kept."""
-        for role in self._roles(shape):
-            values = None if role.fill in but else _values(role, fed)
-            if values is not None:
-                target = self._input(role.buffer)
-                target.values[: len(values)] = values
-                target.write(len(values))
+    def _of_sizes(self, sizes: Sizes) -> list[tuple[Input, NDArray[np.int32]]]:
+        shape = self._protocol.shape(sizes.program)
+        found = []
+        for role in self._roles_of(shape) if shape else ():
+            how = _OF_SIZES.get(role.fill)
+            if how is not None:
+                target, values = self._input(role.buffer), how(role, sizes)
+                target.require_inside(values)
+                found.append((target, values))
+        return found
 
     def _roles_of(self, shape: Shape) -> tuple[Role, ...]:
         return tuple(role for role in self._protocol.roles if role.buffer in shape.inputs)
@@ -297,17 +327,26 @@ def _collected(program: Shape | Chain) -> tuple[str, ...]:
     return (*([emits.buffer] if emits else ()), *([error] if error else ()))
 
 
-def _values(role: Role, fed: Fed) -> NDArray[np.int32] | None:
-    """What an input takes, or None where it is kept from call to call."""
-    fresh = _FRESH.get(role.fill)
-    if fresh is not None:
-        return fresh(fed)
-    if role.fill == "token":
-        # one for each sequence is the first of its tokens
-        return fed.tokens[fed.bounds[:-1]] if role.over == "groups" else fed.tokens
-    if role.fill == "valid":
-        return (np.arange(len(fed.tokens)) < fed.real).astype(np.int32)
-    if role.fill in {"cu_seqlens", "blocks"}:
-        bounds = fed.bounds if role.fill == "cu_seqlens" else fed.bounds[[0, -1]]
-        return np.pad(bounds, (0, role.entries - len(bounds)), mode="edge")
-    return None
+def _padded(role: Role, bounds: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Bounds as all entries of an input, the last repeated."""
+    return np.pad(bounds, (0, role.entries - len(bounds)), mode="edge")
+
+
+def _tokens(role: Role, tokens: Items[int]) -> Between:
+    # one for each sequence is the first of its tokens
+    some = tokens[:1] if role.over == "groups" else tokens
+    return some, min(some), max(some)
+
+
+def _slots(piece: Piece) -> Between:
+    """Where a piece lies in the paged states."""
+    start, stop, unit = piece.start, piece.stop, piece.unit
+    if not piece.pages:
+        return piece.at, start, stop - 1
+    first = start // unit
+    pages = piece.pages[first : (stop - 1) // unit + 1]
+    slots = piece.at
+    for place, page in enumerate(pages, first):
+        # those of a page lie as far above their positions as it does above its place
+        slots[max(0, place * unit - start) : (place + 1) * unit - start] += (page - place) * unit
+    return slots, min(pages) * unit, (max(pages) + 1) * unit - 1

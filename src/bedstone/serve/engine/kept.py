@@ -16,13 +16,13 @@ from bedstone.verify.protocol import LineTable, PageTable
 class Kept(Protocol):
     """An input that holds something for each row, as the device has it or soon will."""
 
-    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+    def set(self, row: int, value: Any) -> None:  # noqa: ANN401 - each input has its own
         """What a row holds from now on."""
 
     def move(self, source: int, target: int) -> None:
         """A row holds what another held."""
 
-    def lend(self, value: NDArray[np.generic] | float) -> None:
+    def lend(self, value: Any) -> None:  # noqa: ANN401 - each input has its own
         """Write it as the first row for a call of one sequence."""
 
     def flush(self, rows: int) -> bool:
@@ -46,24 +46,24 @@ class Changed:
 
 
 class Entries:
-    """An input whose first dimension counts the rows. What it held before is not known.
+    """An input with a number for each row. What it held before is not known.
 
-    Most sequences ask for the same numbers: one that a row has already is not written again.
+    Most sequences ask for the same numbers: one that a row has already is not written again. What
+    goes in is checked when it is said.
     """
 
     def __init__(self, target: Input, changed: Changed) -> None:
         self._target = target
         self._changed = changed
         self._values = target.values
-        self._one_each = target.values.ndim == 1
         self._unchanged = len(self._values), 0
         self._low, self._high = self._unchanged
         self._change(0, len(self._values) - 1)
 
-    def set(self, row: int, value: NDArray[np.generic] | float) -> None:
+    def set(self, row: int, value: Any) -> None:  # noqa: ANN401 - what a row is said to hold
         """Remember, to be written before the next step."""
         if not self._has(row, value):
-            self._values[row] = value
+            self._put(row, value)
             self._change(row, row)
 
     def of(self, rows: NDArray[np.intp]) -> NDArray[Any]:
@@ -73,33 +73,24 @@ class Entries:
 
     def set_each(self, rows: NDArray[np.intp], values: NDArray[np.generic]) -> None:
         """Remember a value [n] for each of some rows [n]."""
+        self._target.require_inside(values)
         self._values[rows] = values
-        self._change(int(rows.min()), int(rows.max()))
-
-    def put(
-        self,
-        rows: NDArray[np.intp],
-        columns: NDArray[np.integer[Any]],
-        values: NDArray[np.generic],
-    ) -> None:
-        """Numbers [n, m], one or more, that rows [n] hold in columns [n, m], as far as they go."""
-        held = columns < self._values.shape[1]
-        each = np.broadcast_to(rows[:, None], columns.shape)
-        self._values[each[held], columns[held]] = values[held]
         self._change(int(rows.min()), int(rows.max()))
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
-        self.set(target, self._values[source])
+        if not self._has(target, self._values[source]):
+            self._values[target] = self._values[source]
+            self._change(target, target)
 
-    def lend(self, value: NDArray[np.generic] | float) -> None:
+    def lend(self, value: Any) -> None:  # noqa: ANN401 - what a row is said to hold
         """Write the first row; its own is written again before the next step."""
         if self._low > 0 and self._has(0, value):
             return
         own = self._values[0].copy()
-        self._values[0] = value
         try:
-            self._target.write(1)
+            self._put(0, value)
+            self._target.copy(1)
         finally:
             self._values[0] = own
             self._change(0, 0)
@@ -108,18 +99,60 @@ class Entries:
         """Write from the first to the last that changed."""
         high = min(self._high, rows)
         if self._low < high:
-            self._target.write(high - self._low, self._low)
+            self._target.copy(high - self._low, self._low)
         # what is left may be read by a call of more rows that belong to nobody
         left = self._high > rows
         self._low, self._high = (max(self._low, rows), self._high) if left else self._unchanged
         return left
 
-    def _has(self, row: int, value: NDArray[np.generic] | float) -> bool:
-        return self._one_each and bool(self._values[row] == value)
+    def _has(self, row: int, value: float) -> bool:
+        return bool(self._values[row] == value)
+
+    def _put(self, row: int, value: float) -> None:
+        self._target.require_between(value, value)
+        self._values[row] = value
 
     def _change(self, first: int, last: int) -> None:
         self._low, self._high = min(self._low, first), max(self._high, last + 1)
         self._changed.add(self)
+
+
+class Pages(Entries):
+    """A page table, what a row is said to hold being the pages of a lease.
+
+    Those are `unit` tokens, so many of the table's each; its first entry is repeated past the last.
+    """
+
+    def __init__(self, target: Input, changed: Changed, table: PageTable, unit: int) -> None:
+        super().__init__(target, changed)
+        self._each = unit // table.tokens
+        self._parts = np.arange(self._each, dtype=np.int32)
+
+    def grow(
+        self, rows: NDArray[np.intp], places: NDArray[np.intp], pages: NDArray[np.intp]
+    ) -> None:
+        """Rows [n] have pages [n] more, as their number `places` [n]."""
+        columns, entries = self._entries(places), self._entries(pages)
+        self._target.require_inside(entries)
+        held = columns < self._values.shape[1]
+        each = np.broadcast_to(rows[:, None], columns.shape)
+        self._values[each[held], columns[held]] = entries[held]
+        self._change(int(rows.min()), int(rows.max()))
+
+    def _has(self, _row: int, _value: object) -> bool:
+        return False
+
+    def _put(self, row: int, pages: Items[int]) -> None:  # type: ignore[override]
+        held = self._values[row]
+        self._target.require_between(min(pages) * self._each, (max(pages) + 1) * self._each - 1)
+        some = pages if self._each == 1 else self._entries(np.array(pages)).reshape(-1)
+        count = min(len(some), len(held))
+        held[:count] = some[:count]
+        held[count:] = pages[0] * self._each
+
+    def _entries(self, pages: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The entries [n, each] for pages [n]."""
+        return pages[:, None] * self._each + self._parts
 
 
 class Fronts:
@@ -203,8 +236,9 @@ class Lines:
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
         """Remember, to be written before the next step."""
-        lines = np.int32(value) * self._each + self._lines
-        self._values[:, row] = lines[:, None]
+        first = int(value) * self._each
+        self._target.require_between(first, first + len(self._lines) - 1)
+        self._values[:, row] = (self._lines + first)[:, None]
         self._changed.add(self)
 
     def move(self, source: int, target: int) -> None:
@@ -217,27 +251,11 @@ class Lines:
         own = self._values[:, 0].copy()
         self.set(0, value)
         try:
-            self._target.write(len(self._target.values))
+            self._target.copy(len(self._target.values))
         finally:
             self._values[:, 0] = own
 
     def flush(self, _rows: int) -> bool:
         """Write all of it."""
-        self._target.write(len(self._target.values))
+        self._target.copy(len(self._target.values))
         return False
-
-
-def table_row(table: PageTable, pages: Items[int], unit: int) -> NDArray[np.int32]:
-    """The table's row for pages of `unit` tokens, its first entry repeated past the last."""
-    row = table_entries(table, np.array(pages), unit).reshape(-1)
-    found = np.full(table.pages, row[0], np.int32)
-    found[: len(row)] = row[: table.pages]
-    return found
-
-
-def table_entries(
-    table: PageTable, pages: NDArray[np.integer[Any]], unit: int
-) -> NDArray[np.int32]:
-    """The table's entries [n, each] for pages [n] of `unit` tokens: so many of the table's each."""
-    each = unit // table.tokens
-    return (pages[:, None] * each + np.arange(each)).astype(np.int32)

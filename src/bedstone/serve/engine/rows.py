@@ -167,12 +167,11 @@ class Rows:
             self._settle_row(last)
             moved = self.sequences[last]
             moved.row = row
-            for each in (self.sequences, self._names, self._since):
-                each[row] = each[last]
+            self.sequences[row] = moved
+            self._names[row], self._since[row] = moved.id, self._since[last]
             for array in self._arrays:
                 array[row] = array[last]
-        for each in (self.sequences, self._names, self._since):
-            each.pop()
+        del self.sequences[last], self._names[last], self._since[last]
         self._next[:, last] = self._idle
         self._stops[sequence.stops] -= 1
         self._slow -= sequence.slow
