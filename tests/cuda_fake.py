@@ -167,6 +167,8 @@ class Driver:
         self._put(stream, lambda: ctypes.memmove(target, source, nbytes))
 
     def copy_rows(self, rows, stream):
+        self._count("copy_rows")
+
         def copy():
             for row in range(rows.rows):
                 target = rows.target + row * rows.target_pitch

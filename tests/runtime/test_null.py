@@ -21,9 +21,9 @@ def test_null_refuses_elements_that_go_nowhere(toy):
     with load(toy, device="null") as session:
         token, data = session.input("token"), np.ones(2, np.int32)
         token.write_places(np.array([0, 7]))
-        address = session.loaded.memory[Region("buffer", "token")].address
+        memory = session.loaded.memory[Region("buffer", "token")]
         with pytest.raises(DeviceError, match="never allocated"):
-            session.loaded.device.scatter(address, np.array([0, 2**40]), data)
+            session.loaded.device.open(memory).scatter(np.array([0, 2**40]), 1, data)
 
 
 def test_null_refuses_a_launch_list_that_leads_nowhere(toy):

@@ -125,6 +125,16 @@ class Arriving(Protocol):
         """Give up what has not begun, and return once nothing is under way."""
 
 
+class Opened(Protocol):
+    """Memory of which parts are written, each before any replay asked for later."""
+
+    def write(self, offset: int, data: NDArray[np.uint8], /) -> None:
+        """Copy host bytes [n] to `offset` on."""
+
+    def scatter(self, places: NDArray[np.intp], width: int, data: NDArray[np.generic], /) -> None:
+        """Copy elements [n] to those places of an array of their type, of `width` a row."""
+
+
 class Device(Protocol):
     """One device of this process."""
 
@@ -170,8 +180,8 @@ class Device(Protocol):
     def write(self, address: int, data: NDArray[np.uint8], /) -> None:
         """Copy host bytes [n] to `address`, before any replay asked for later."""
 
-    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic], /) -> None:
-        """As `write`, elements [n] to those places of an array of their type at `address`."""
+    def open(self, memory: Memory, /) -> "Opened":
+        """Memory to be written part by part, again and again."""
 
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None], /) -> "Arriving":
         """Begin copies, and tell whoever waits how many bytes have arrived from time to time.

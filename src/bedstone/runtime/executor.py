@@ -156,16 +156,17 @@ class Executor:
         """
         port = self._named(buffer, WRITTEN)
         limits = None if port.domain is None else self._limits(port.domain, self._upper)
+        target = self._device.open(port.memory)
 
         def copy(offset: int, data: NDArray[np.uint8]) -> None:
             with self._lock:
                 self._require_open()
-                self._device.write(port.memory.address + offset, data)
+                target.write(offset, data)
 
-        def scatter(places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
+        def scatter(places: NDArray[np.intp], width: int, data: NDArray[np.generic]) -> None:
             with self._lock:
                 self._require_open()
-                self._device.scatter(port.memory.address, places, data)
+                target.scatter(places, width, data)
 
         return Input(buffer, port, limits, copy, scatter)
 

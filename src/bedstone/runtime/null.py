@@ -69,9 +69,9 @@ class NullDevice:
         """Check that the target was allocated."""
         self._require(address, data.size)
 
-    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
-        """Check that the target was allocated."""
-        self._require(address, (int(places.max(initial=-1)) + 1) * data.itemsize)
+    def open(self, memory: Memory) -> "OpenedNull":
+        """What checks that the target was allocated."""
+        return OpenedNull(self._require, memory.address)
 
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Finished:
         """Check that the targets were allocated."""
@@ -159,6 +159,23 @@ class NullDevice:
     def _require(self, address: int, nbytes: int) -> None:
         if nbytes and not _FIRST_ADDRESS <= address <= address + nbytes <= self._next:
             raise DeviceError(f"{nbytes} bytes at address {address:#x} were never allocated")
+
+
+class OpenedNull:
+    """Addresses that parts are written to."""
+
+    __slots__ = ("_address", "_require")
+
+    def __init__(self, require: Callable[[int, int], None], address: int) -> None:
+        self._require, self._address = require, address
+
+    def write(self, offset: int, data: NDArray[np.uint8]) -> None:
+        """Check that the target was allocated."""
+        self._require(self._address + offset, data.size)
+
+    def scatter(self, places: NDArray[np.intp], _width: int, data: NDArray[np.generic]) -> None:
+        """Check that the target was allocated."""
+        self._require(self._address, (int(places.max(initial=-1)) + 1) * data.itemsize)
 
 
 def _words(address: int, count: int) -> NDArray[np.uint64]:

@@ -45,7 +45,7 @@ class Input:
         port: Port,
         limits: Limits | None,
         copy: Callable[[int, NDArray[np.uint8]], None],
-        scatter: Callable[[NDArray[np.intp], NDArray[np.generic]], None],
+        scatter: Callable[[NDArray[np.intp], int, NDArray[np.generic]], None],
     ) -> None:
         self.values = np.zeros(port.shape, port.dtype)
         self._name = name
@@ -89,7 +89,7 @@ class Input:
             )
         some = self._flat[places]
         self.require_inside(some)
-        self._scatter(places, some)
+        self._scatter(places, self._row, some)
 
     def require_inside(self, values: NDArray[np.generic]) -> None:
         """Accept numbers [n] that may go in: another is a `CallerError`."""

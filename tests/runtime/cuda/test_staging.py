@@ -63,7 +63,8 @@ def test_the_device_has_what_was_written_last(data):
         else:
             at = np.array(data.draw(st.lists(st.integers(0, size), unique=True)), np.intp)
             first = start // 4 * 4 - 400 if start >= 400 else 0
-            staging.scatter(address + first, at, np.full(len(at), value, np.int32))
+            width = data.draw(st.integers(1, 101))
+            staging.scatter(address + first, at, width, np.full(len(at), value, np.int32))
             model[first : first + 404].view(np.int32)[at] = value
         if data.draw(st.booleans()):
             staging.flush(stream)
@@ -89,6 +90,18 @@ def test_neighbours_are_one_copy_and_distant_ones_two(staged):
         staging.write(address + start, np.ones(4, np.uint8))
     staging.flush(stream)
     assert driver.calls["copy_in"] == 3
+
+
+def test_numbers_scattered_over_rows_are_one_copy_of_the_columns_they_lie_in(staged):
+    driver, stream, address, staging = staged
+    places = np.arange(0, 40) * 200 + np.arange(40) % 3
+    staging.scatter(address + 4000, places, 200, np.arange(40, dtype=np.int32))
+    staging.flush(stream)
+    assert "copy_in" not in driver.calls
+    assert driver.calls["copy_rows"] == 1
+    held = device_bytes(driver, address, 40_000, stream)[4000:].view(np.int32)
+    assert held[places].tolist() == list(range(40))
+    assert np.count_nonzero(held) == 39
 
 
 def test_a_block_is_written_again_only_after_its_copy(staged):

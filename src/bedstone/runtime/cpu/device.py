@@ -99,10 +99,9 @@ class CpuDevice:
         """Copy host bytes [n] to `address`."""
         ctypes.memmove(address, data.ctypes.data, data.size)
 
-    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
-        """Copy elements [n] to places of an array at `address`."""
-        count = int(places.max(initial=-1)) + 1
-        view_of(address, count * data.itemsize).view(data.dtype)[places] = data
+    def open(self, memory: Memory) -> "OpenedBytes":
+        """The bytes themselves."""
+        return OpenedBytes(view_of(memory.address, memory.nbytes))
 
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Copies:
         """Copy rows from files, and from where the host has them."""
@@ -172,6 +171,23 @@ class CpuDevice:
     def close(self) -> None:
         """Stop the threads."""
         self._replayer.close()
+
+
+class OpenedBytes:
+    """Bytes [n] that parts are written to."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self, held: NDArray[np.uint8]) -> None:
+        self._bytes = held
+
+    def write(self, offset: int, data: NDArray[np.uint8]) -> None:
+        """Copy host bytes [n]."""
+        self._bytes[offset : offset + data.size] = data
+
+    def scatter(self, places: NDArray[np.intp], _width: int, data: NDArray[np.generic]) -> None:
+        """Copy elements [n]."""
+        self._bytes.view(data.dtype)[places] = data
 
 
 def _load(artifact: Artifact) -> ctypes.CDLL:

@@ -12,12 +12,21 @@ from bedstone.runtime.cuda.driver import OUT_OF_MEMORY, CudaError, Driver
 from bedstone.runtime.cuda.externs import product_of, reachable_sizes, require_room
 from bedstone.runtime.cuda.launches import Target, attributes_of
 from bedstone.runtime.cuda.modules import Modules
-from bedstone.runtime.cuda.staging import Staging
+from bedstone.runtime.cuda.staging import Staged, Staging, Unstaged
 from bedstone.runtime.cuda.states import States, plan_arenas
 from bedstone.runtime.cuda.steps import Steps
 from bedstone.runtime.cuda.tensormap import tiled_map
 from bedstone.runtime.cuda.upload import Uploader
-from bedstone.runtime.device import BuiltinUse, Finished, Memory, Pending, StateNeed, Tap, Upload
+from bedstone.runtime.device import (
+    BuiltinUse,
+    Finished,
+    Memory,
+    Opened,
+    Pending,
+    StateNeed,
+    Tap,
+    Upload,
+)
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
@@ -109,14 +118,12 @@ class CudaDevice:
         self._driver.copy_in(address, data.ctypes.data, data.size, self._stream)
         self._driver.sync(self._stream)
 
-    def scatter(self, address: int, places: NDArray[np.intp], data: NDArray[np.generic]) -> None:
-        """As `write`; to anything but an input element by element."""
-        staging = self._staged(address)
+    def open(self, memory: Memory) -> Opened:
+        """What remembers parts of an input until the next replay, or writes them at once."""
+        staging = self._staged(memory.address)
         if staging is not None:
-            staging.scatter(address, places, data)
-            return
-        for place, element in zip(places.tolist(), data, strict=True):
-            self.write(address + place * data.itemsize, element.reshape(1).view(np.uint8))
+            return Staged(staging, memory.address)
+        return Unstaged(self.write, memory.address)
 
     def upload(self, uploads: Sequence[Upload], done: Callable[[int], None]) -> Finished:
         """Read files with many threads, and copy as they read; all is there on return."""
