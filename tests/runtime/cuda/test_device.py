@@ -259,6 +259,6 @@ def test_a_state_is_saved_and_restored_and_nobody_waits(session, driver):
 def test_elements_go_to_their_places_in_any_memory(session):
     device = session.loaded.device
     for memory in (device.allocate(64), device.allocate_inputs(64)):
-        device.scatter(memory.address, np.array([9, 2]), np.array([5, 6], np.int32))
+        device.open(memory).scatter(np.array([9, 2]), 4, np.array([5, 6], np.int32))
         found = device.read(memory.address, 64).view(np.int32)
         assert {int(at): int(found[at]) for at in np.flatnonzero(found)} == {2: 6, 9: 5}
