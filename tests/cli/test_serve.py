@@ -1,5 +1,7 @@
 """`bedstone serve`: who is let in, what is told, how it ends."""
 
+import logging
+import re
 import signal
 import socket
 
@@ -8,8 +10,16 @@ import pytest
 
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.cli.environment import api_key
-from bedstone.cli.serve_options import Reasoning, ToolParser
-from bedstone.cli.serving import Manners, is_local, make_settings, read_keys, require_private
+from bedstone.cli.serve_log import write_log
+from bedstone.cli.serve_options import Log, Reasoning, ToolParser
+from bedstone.cli.serving import (
+    Manners,
+    is_local,
+    make_settings,
+    read_keys,
+    read_origins,
+    require_private,
+)
 from bedstone.errors import CallerError
 from bedstone.serve.http.settings import opens
 from command_line import bedstone
@@ -64,6 +74,45 @@ def test_keys_come_from_a_file_and_the_environment(tmp_path, monkeypatch):
             read_keys(path)
 
 
+def test_an_origin_is_spelled_as_browsers_do():
+    good = ("http://localhost:3000", "https://chat.example.org", "http://[::1]:80", "*")
+    assert read_origins(good) == frozenset(good)
+    app = "app://obsidian.md"
+    assert read_origins([app]) == {app}
+    for wrong in ("localhost:3000", "http://localhost/", "HTTP://a.b", "http://", "", "http://*.b"):
+        with pytest.raises(CallerError, match="expected a scheme"):
+            read_origins([wrong])
+
+
+@pytest.fixture
+def loggers():
+    """The server's loggers, as they were before."""
+    named = [logging.getLogger(f"bedstone.serve{name}") for name in ("", ".rates", ".requests")]
+    before = [(each.handlers, each.propagate, each.level) for each in named]
+    yield named
+    for each, (each.handlers, each.propagate, level) in zip(named, before, strict=True):
+        each.setLevel(level)
+
+
+@pytest.mark.parametrize(
+    ("log", "heard"),
+    [
+        (Log.off, ["error"]),
+        (Log.rates, ["error", "rates"]),
+        (Log.requests, ["error", "rates", "requests"]),
+    ],
+)
+def test_the_log_says_what_it_is_told_to(capsys, loggers, log, heard):
+    write_log(log)
+    errors, rates, requests = loggers
+    errors.error("error")
+    rates.info("rates")
+    requests.info("requests")
+    lines = capsys.readouterr().err.splitlines()
+    found = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d (.*)", line) for line in lines]
+    assert [each[1] for each in found] == heard
+
+
 def test_settings_are_what_the_model_and_the_command_line_say(checkpoint, tmp_path):
     opened = open_checkpoint(str(checkpoint))
     settings = make_settings(opened, tmp_path, manners(), ())
@@ -72,9 +121,11 @@ def test_settings_are_what_the_model_and_the_command_line_say(checkpoint, tmp_pa
     keyed = make_settings(opened, tmp_path, manners(name="m"), ("a long key",))
     assert (keyed.model, keyed.hosts) == ("m", None)
     assert opens(keyed.keys, "a long key")
-    told = manners(tool_parser=ToolParser.llama3, reasoning=Reasoning.on, host="::")
+    page = frozenset({"http://localhost:3000"})
+    told = manners(tool_parser=ToolParser.llama3, reasoning=Reasoning.on, host="::", origins=page)
     forced = make_settings(opened, tmp_path, told, ())
     assert (forced.tools, forced.reasoning, forced.hosts) == ("llama3", True, None)
+    assert (settings.origins, forced.origins) == (frozenset(), page)
     opened.close()
 
 

@@ -21,6 +21,7 @@ from bedstone.cli.options import (
 )
 from bedstone.cli.picks import TracesOption
 from bedstone.cli.progress import Stages
+from bedstone.cli.serve_log import write_log
 from bedstone.cli.serve_options import (
     AtOnceOption,
     BodyOption,
@@ -30,7 +31,10 @@ from bedstone.cli.serve_options import (
     HostMemoryOption,
     HostOption,
     KeyFileOption,
+    Log,
+    LogOption,
     NameOption,
+    OriginOption,
     PortOption,
     QueueOption,
     Reasoning,
@@ -43,12 +47,20 @@ from bedstone.cli.serve_options import (
     WithoutKeyOption,
 )
 from bedstone.cli.served import tell_notes
-from bedstone.cli.serving import Manners, answer, make_settings, read_keys, require_private
+from bedstone.cli.serving import (
+    Manners,
+    answer,
+    make_settings,
+    read_keys,
+    read_origins,
+    require_private,
+)
 from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
     from bedstone.build.request import Package
     from bedstone.checkpoint.checkpoint import Checkpoint
+    from bedstone.runtime.session import Session
 
 SEQUENCES = 16
 """Sequences that a step decodes where nothing says how many."""
@@ -74,6 +86,7 @@ def command(
     name: NameOption = None,
     api_key_file: KeyFileOption = None,
     without_key: WithoutKeyOption = False,
+    allow_origin: OriginOption = None,
     sequences: AtOnceOption = None,
     context: ContextOption = None,
     tokens: TokensOption = None,
@@ -87,6 +100,7 @@ def command(
     timeout: TimeoutOption = 600.0,
     grace: GraceOption = 30.0,
     body: BodyOption = 4,
+    log: LogOption = Log.rates,
     numerics: PackageNumericsOption = None,
     threads: ThreadsOption = None,
     target: TargetOption = "auto",
@@ -98,35 +112,50 @@ def command(
     with extra("serve"):
         from bedstone.serve.engine import Options
         from bedstone.serve.http.server import Place, bound_socket
-    from bedstone.runtime.load import load
 
     keys = read_keys(api_key_file)
     require_private(host, keys, told=without_key)
     pinned = device_target(target, device)
     width = _width(checkpoint, sequences)
     wanted = Wanted(numerics, context, pinned, width, traces, sampler=True, weights=weights)
-    manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning)
+    origins = read_origins(allow_origin or ())
+    manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning, origins)
     # an address in use is found out now, not after a compile
     with bound_socket(host, port) as bound:
         with Stages() as stages:
             opened, package = open_package(checkpoint, wanted, stages)
             settings = make_settings(opened, package.path, manners, keys)
             runs_on = device or hardware_device(package.lock.target)
-            session = load(
-                package.path,
-                device=runs_on.value,
-                threads=threads,
-                tokens=tokens,
-                sequences=package.lock.sequences,
-                checkpoint=opened,
-                cache=cache_directory(),
-                progress=stages.step,
-            )
+            session = _loaded(package, opened, runs_on, threads, tokens, stages)
         pieces = _pieces(runs_on, chunk, budget)
         options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_memory * MEBI)
         ready = partial(_tell_ready, settings.model, opened, package)
+        write_log(log)
         with session:
             answer(session, opened, settings, options, Place(bound, grace), ready)
+
+
+def _loaded(
+    package: "Package",
+    opened: "Checkpoint",
+    device: Device,
+    threads: int | None,
+    tokens: int | None,
+    stages: Stages,
+) -> "Session":
+    """The package on its device, with the weights of its checkpoint."""
+    from bedstone.runtime.load import load
+
+    return load(
+        package.path,
+        device=device.value,
+        threads=threads,
+        tokens=tokens,
+        sequences=package.lock.sequences,
+        checkpoint=opened,
+        cache=cache_directory(),
+        progress=stages.step,
+    )
 
 
 def _pieces(device: Device, chunk: int | None, budget: int | None) -> Pieces:

@@ -7,6 +7,14 @@ from typing import Annotated
 import typer
 
 
+class Log(StrEnum):
+    """Errors alone; rates every few seconds while there is work; a line a request as well."""
+
+    off = "off"
+    rates = "rates"
+    requests = "requests"
+
+
 class ToolParser(StrEnum):
     """How a model writes calls; `auto` asks its chat template and its record."""
 
@@ -36,6 +44,13 @@ KeyFileOption = Annotated[
 ]
 WithoutKeyOption = Annotated[
     bool, typer.Option("--without-key", help="Listen at a public address without a key.")
+]
+OriginOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ORIGIN", help="A web page's origin that may ask; * for any. Repeatable."),
+]
+LogOption = Annotated[
+    Log, typer.Option(help="What is written on stderr beside errors: rates, requests too, or off.")
 ]
 AtOnceOption = Annotated[
     int | None,

@@ -1,7 +1,8 @@
 """How a server is set up from the command line, the environment, and what a model brings."""
 
 import ipaddress
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -30,6 +31,9 @@ GENERATION = "generation_config.json"
 MOST_KEYS = 1 << 20
 """Bytes of a file of keys."""
 SHORTEST_KEY = 8
+ANY_ORIGIN = "*"
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]+)?")
+"""Browsers write it so, in lower case, and servers compare it letter by letter."""
 
 
 class Manners(Frozen):
@@ -41,6 +45,7 @@ class Manners(Frozen):
     body_bytes: int
     tool_parser: ToolParser
     reasoning: Reasoning
+    origins: frozenset[str] = frozenset()
 
 
 def make_settings(
@@ -65,6 +70,7 @@ def make_settings(
         reasoning=_thinks(manners.reasoning, source),
         usual=usual,
         body_bytes=manners.body_bytes,
+        origins=manners.origins,
         deadline_seconds=manners.timeout,
     )
 
@@ -88,6 +94,21 @@ def read_keys(path: Path | None) -> tuple[str, ...]:
     if any(len(key) < SHORTEST_KEY for key in found):
         raise CallerError(f"a key is shorter than {SHORTEST_KEY} characters")
     return tuple(found)
+
+
+def read_origins(given: Iterable[str]) -> frozenset[str]:
+    """Origins of web pages as browsers spell them, or `*`.
+
+    Raises `CallerError`: one is none.
+    """
+    origins = frozenset(given)
+    for origin in origins:
+        if origin != ANY_ORIGIN and not ORIGIN.fullmatch(origin):
+            raise CallerError(
+                f"`--allow-origin {origin}`: expected a scheme, a host and its port if it has one, "
+                "such as `http://localhost:3000`, or `*`"
+            )
+    return origins
 
 
 def require_private(host: str, keys: tuple[str, ...], *, told: bool) -> None:
@@ -125,11 +146,13 @@ def answer(
     from bedstone.serve.http.bridge import Bridge
     from bedstone.serve.http.front import Front, Voice
     from bedstone.serve.http.server import serve
+    from bedstone.serve.rates import Watch
 
     bridge = Bridge()
     engine = ThreadedEngine(session, bridge.deliver, options, monotonic)
     voice = Voice(opened.tokenizer, opened.chat_template)
-    serve(Front(engine, bridge, voice, settings, monotonic, _local_now), place, ready)
+    with Watch(engine.stats, monotonic):
+        serve(Front(engine, bridge, voice, settings, monotonic, _local_now), place, ready)
 
 
 def _local_now() -> datetime:

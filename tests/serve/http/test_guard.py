@@ -1,6 +1,7 @@
 """Keys, names, paths and methods; models, ids and the page."""
 
 import hashlib
+import logging
 import re
 from base64 import b64encode
 
@@ -73,6 +74,64 @@ def test_who_asks_at_the_wrong_place_is_told_the_right_one(fronted, path, hint):
     assert hint in response.json()["error"]["message"]
     response = fronted().get(PATH)
     assert response.json()["error"]["message"] == "GET `/v1/completions`: expected POST"
+
+
+def test_every_answer_has_the_name_of_its_request(fronted):
+    front = fronted()
+    own = [front.get("/health").headers["x-request-id"] for _ in range(2)]
+    assert own[0] != own[1]
+    for name, kept in (("a-1:b_2.c", True), ("a b", False), ("x" * 129, False), ("\xff", False)):
+        headers = {"x-request-id": name.encode("latin-1")}
+        for response in (
+            front.get("/health", headers=headers),
+            front.post(PATH, {**BODY, "stream": True}, headers=headers),
+            front.post(PATH, {}, headers=headers),
+            front.get("/nowhere", headers=headers),
+        ):
+            assert (response.headers["x-request-id"] == name) == kept
+
+
+def test_requests_are_logged_where_that_is_wanted(fronted, caplog):
+    front = fronted()
+    with caplog.at_level(logging.INFO, "bedstone.serve.requests"):
+        front.post(f"{PATH}?key=secret", BODY, headers={"x-request-id": "mine"})
+        front.get("/a%0Ab%1B")
+    called, odd = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(r"\S+ POST /v1/completions 200 \d+\.\d{3} s mine", called)
+    assert re.fullmatch(r"\S+ GET /a%0Ab%1B 404 \d+\.\d{3} s [0-9a-f]{16}", odd)
+    caplog.clear()
+    front.post(PATH, BODY)
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("allowed", "origin", "told"),
+    [
+        (["http://localhost:3000"], "http://localhost:3000", "http://localhost:3000"),
+        (["http://localhost:3000"], "http://localhost:3001", None),
+        (["*"], "null", "*"),
+        ([], "http://localhost:3000", None),
+    ],
+)
+def test_pages_of_allowed_origins_may_ask(fronted, allowed, origin, told):
+    front = fronted(origins=frozenset(allowed), keys=digests(["open sesame"]))
+    asks = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type,x-stainless-os",
+    }
+    before = front.run(lambda client: client.options(PATH, headers=asks))
+    assert before.headers.get("access-control-allow-origin") == told
+    assert (before.status_code == 200) == (told is not None)
+    if told is not None:
+        assert "authorization" in before.headers["access-control-allow-headers"]
+    keyed = {"origin": origin, "authorization": "Bearer open sesame"}
+    for body in (BODY, {**BODY, "stream": True}):
+        response = front.post(PATH, body, headers=keyed)
+        assert response.headers.get("access-control-allow-origin") == told
+    # a page reads why it was refused
+    refused = front.post(PATH, BODY, headers={"origin": origin})
+    assert (refused.status_code, refused.headers.get("access-control-allow-origin")) == (401, told)
 
 
 def test_what_is_refused_is_not_told_back_at_length(fronted):

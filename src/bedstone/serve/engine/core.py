@@ -74,6 +74,7 @@ class Core:
         self._turns = 0
         self._steps = 0
         self._preempted = 0
+        self._fed_tokens = 0
         self._clock, self._cpu = clock, cpu
         self._host_seconds = 0.0
         self._step_seconds = 0.0
@@ -165,6 +166,7 @@ class Core:
             host_seconds=self._host_seconds,
             prompt_tokens=self._ledger.prompt_tokens,
             cached_tokens=self._ledger.cached_tokens,
+            fed_tokens=self._fed_tokens,
             made_tokens=self._ledger.made_tokens,
             finished=self._ledger.finished,
             preempted=self._preempted,
@@ -265,6 +267,7 @@ class Core:
         """A piece of a prompt is in."""
         found = self._calls.land(flight)
         (sequence,) = flight.sequences
+        self._fed_tokens += flight.count
         # it may have ended or given way since
         if sequence.lease is None:
             return

@@ -1,9 +1,10 @@
 """The application: which path does what."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
 from starlette.routing import Route, Router
@@ -15,7 +16,7 @@ from bedstone.serve.http.chat import ChatEndpoint
 from bedstone.serve.http.completions import CompletionEndpoint
 from bedstone.serve.http.decode import decoded
 from bedstone.serve.http.front import Front
-from bedstone.serve.http.guard import Guard
+from bedstone.serve.http.guard import REQUEST_ID, Guard
 from bedstone.serve.http.page import page_response
 from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import (
@@ -52,8 +53,20 @@ def application(front: Front) -> ASGIApp:
         Route("/openapi.json", handlers.openapi),
         Route("/", handlers.page),
     ]
-    return Guard(
-        Router(routes, redirect_slashes=False), front, frozenset(route.path for route in routes)
+    paths = frozenset(route.path for route in routes)
+    guard = Guard(Router(routes, redirect_slashes=False), front, paths)
+    origins = front.settings.origins
+    return _open_to(guard, origins) if origins else guard
+
+
+def _open_to(app: ASGIApp, origins: Iterable[str]) -> ASGIApp:
+    """The same for scripts of web pages from elsewhere, which browsers ask about first."""
+    return CORSMiddleware(
+        app,
+        allow_origins=sorted(origins),
+        allow_methods=("GET", "POST"),
+        allow_headers=("*",),
+        expose_headers=("retry-after", REQUEST_ID),
     )
 
 

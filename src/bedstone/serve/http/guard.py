@@ -1,7 +1,9 @@
 """Who may come in, and what every answer that is no success looks like."""
 
 import logging
+import re
 from collections.abc import Mapping
+from secrets import token_hex
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -9,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bedstone.errors import BedstoneError
 from bedstone.serve.http.call import GoneError
 from bedstone.serve.http.front import Front
+from bedstone.serve.http.nowhere import nowhere
 from bedstone.serve.http.refusal import DEVICE, Refusal, refusal
 from bedstone.serve.http.settings import opens
 
@@ -18,17 +21,15 @@ OPEN = frozenset({"/", "/health", "/openapi.json"})
 GONE = 499
 """What is counted where a client left; nobody reads it."""
 
-METHOD = 405
-
-OFFERED = "`/openapi.json` lists what there is"
-NOT_HERE: Mapping[str, str] = {
-    "/v1/responses": "ask `/v1/chat/completions`",
-    "/v1/messages": "ask `/v1/chat/completions`",
-    "/v1/embeddings": "this server makes text only",
-}
-"""What to do instead of asking for what other servers offer."""
-
 LOG = logging.getLogger("bedstone.serve")
+REQUESTS = logging.getLogger("bedstone.serve.requests")
+
+REQUEST_ID = "x-request-id"
+FIT = re.compile(r"[\w.:\-]{1,128}", re.ASCII)
+"""What a client may call its request; any other gets a name of ours."""
+
+SHOWN = 200
+"""Characters of a path in a log."""
 
 Headers = Mapping[str, str]
 
@@ -46,12 +47,14 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        reply = _Reply(send)
+        clock = self._front.clock
+        reply, began = _Reply(send, _request_id(scope)), clock()
         try:
             await self._answer(scope, receive, reply)
         finally:
             path = scope["path"] if scope["path"] in self._routes else "other"
-            self._front.meters.responses.labels(path, str(reply.status or GONE)).inc()
+            self._front.meters.responses.labels(path, str(reply.status)).inc()
+            _log(scope, reply, clock() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, reply: "_Reply") -> None:
         try:
@@ -61,28 +64,18 @@ class Guard:
         except GoneError:
             return
         except HTTPException as error:
-            await reply.refuse(self._nowhere(scope, error))
+            await reply.refuse(nowhere(scope["method"], scope["path"], error, self._routes))
         except Refusal as error:
-            # an engine whose device failed answers nothing any more
-            self._front.failed = self._front.failed or error.fault.code == DEVICE
+            if error.fault.code == DEVICE and not self._front.failed:
+                # an engine whose device failed answers nothing any more
+                self._front.failed = True
+                LOG.critical("the device failed: %s", error.fault.message)
             await reply.refuse(error)
         except BedstoneError as error:
             await reply.refuse(refusal(error))
         except Exception:  # whatever fails, the client is told and the server goes on
-            LOG.exception("%s %s failed", scope["method"], scope["path"])
+            LOG.exception("%s %s failed: %s", scope["method"], _target(scope), reply.id)
             await reply.refuse(Refusal(500, "the server failed", code="internal"))
-
-    def _nowhere(self, scope: Scope, error: HTTPException) -> Refusal:
-        """What a path or a method that is none is told."""
-        asked = f"{scope['method']} `{scope['path']}`"
-        if error.status_code == METHOD:
-            allow = (error.headers or {})["Allow"]
-            told = f"{asked}: expected {allow}"
-            return Refusal(METHOD, told, code="method", headers={"allow": allow})
-        near = (f"/v1{scope['path']}", scope["path"].removeprefix("/v1"), scope["path"].rstrip("/"))
-        found = next((path for path in near if path in self._routes), None)
-        hint = f"did you mean `{found}`?" if found else NOT_HERE.get(scope["path"], OFFERED)
-        return Refusal(error.status_code, f"{asked}: no such path: {hint}", code="path")
 
     def _require_welcome(self, scope: Scope) -> None:
         settings = self._front.settings
@@ -104,19 +97,23 @@ class Guard:
 class _Reply:
     """What has been sent so far."""
 
-    def __init__(self, send: Send) -> None:
-        self.status = 0
+    def __init__(self, send: Send, name: str) -> None:
+        self.status = GONE
+        self.id = name
+        self._begun = False
         self._send = send
 
     async def send(self, message: Message) -> None:
         """Pass a message on."""
         if message["type"] == "http.response.start":
-            self.status = message["status"]
+            self.status, self._begun = message["status"], True
+            named = (REQUEST_ID.encode(), self.id.encode())
+            message = {**message, "headers": [*message["headers"], named]}
         await self._send(message)
 
     async def refuse(self, error: Refusal) -> None:
         """Send an error, where nothing was sent; what has begun is only broken off."""
-        if self.status:
+        if self._begun:
             return
         headers = {"content-type": "application/json", **error.headers}
         raw = [(name.encode(), value.encode()) for name, value in headers.items()]
@@ -124,6 +121,26 @@ class _Reply:
         start = {"type": "http.response.start", "status": error.status, "headers": raw}
         await self.send(start)
         await self.send({"type": "http.response.body", "body": error.body})
+
+
+def _log(scope: Scope, reply: _Reply, seconds: float) -> None:
+    if REQUESTS.isEnabledFor(logging.INFO):
+        client = (scope.get("client") or ("-",))[0]
+        asked = client, scope["method"], _target(scope)
+        REQUESTS.info("%s %s %s %d %.3f s %s", *asked, reply.status, seconds, reply.id)
+
+
+def _request_id(scope: Scope) -> str:
+    """What a request is called, in its answer and in the log."""
+    given = next((v for n, v in scope["headers"] if n == REQUEST_ID.encode()), b"")
+    name = given.decode("latin-1")
+    return name if FIT.fullmatch(name) else token_hex(8)
+
+
+def _target(scope: Scope) -> str:
+    """The path as it came, which is printable."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return ascii(raw.decode("latin-1"))[1:-1][:SHOWN]
 
 
 def _host(headers: Headers) -> str:

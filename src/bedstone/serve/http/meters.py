@@ -19,17 +19,18 @@ GAUGES = {
     "pages_total": "Pages of the cache.",
     "pages_held": "Pages that running requests hold.",
     "pages_cached": "Pages kept for prompts that begin the same.",
-    "parked": "Requests whose pages are in the host's memory.",
 }
 COUNTERS = {
     "steps": "Steps of the model.",
     "step_seconds": "Time in steps.",
     "host_seconds": "Time between steps.",
-    "prompt_tokens": "Tokens of prompts.",
+    "prompt_tokens": "Tokens of prompts of requests that have ended.",
     "cached_tokens": "Tokens of prompts that were not computed again.",
+    "fed_tokens": "Tokens of prompts that were computed.",
     "made_tokens": "Tokens made.",
     "preempted": "Times a running request had to give way.",
-    "evicted": "Pages of kept prompts given up.",
+    "evicted": "Kept prompts that had to make way.",
+    "parked": "Kept prompts that made way to the host's memory.",
 }
 
 

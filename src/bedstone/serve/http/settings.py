@@ -15,14 +15,16 @@ class Settings(Frozen):
     """What a server offers and how much of it.
 
     `model` is the name it is served by. `keys` are digests of the keys that open it, none opens it
-    to all. `hosts` are the names it answers to, any where it is None. `tools` is how the model
-    writes calls, None where it makes none; `reasoning` whether its thoughts are told apart; `usual`
-    what holds where a request does not say.
+    to all. `hosts` are the names it answers to, any where it is None, `origins` those of
+    web pages that may ask, `*` any. `tools` is how the model writes calls, None where it makes
+    none; `reasoning` whether its thoughts are told apart; `usual` what holds where a request does
+    not say.
     """
 
     model: str
     keys: frozenset[bytes] = frozenset()
     hosts: frozenset[str] | None = None
+    origins: frozenset[str] = frozenset()
     tools: Way | None = None
     reasoning: bool = False
     usual: Usual = Usual()

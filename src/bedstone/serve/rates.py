@@ -1,0 +1,68 @@
+"""A line now and then on what an engine does, while it does anything."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Self
+
+from bedstone.serve.requests import Stats
+
+LOG = logging.getLogger("bedstone.serve.rates")
+
+SECONDS = 5.0
+"""From a line to the next."""
+
+
+class Watch:
+    """Logs the rates of an engine from a thread of its own, as long as it is entered."""
+
+    def __init__(
+        self, stats: Callable[[], Stats], clock: Callable[[], float], seconds: float = SECONDS
+    ) -> None:
+        self._stats = stats
+        self._clock = clock
+        self._seconds = seconds
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="bedstone-rates", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        before, began = self._stats(), self._clock()
+        while not self._over.wait(self._seconds):
+            after, now = self._stats(), self._clock()
+            if after.running or after.waiting or after.steps > before.steps:
+                LOG.info(rates(before, after, now - began))
+            before, began = after, now
+
+
+def rates(before: Stats, after: Stats, seconds: float) -> str:
+    """What an engine did in the seconds between two pictures of it, and holds in the second."""
+    return ", ".join(_rates(before, after, seconds))
+
+
+def _rates(before: Stats, after: Stats, seconds: float) -> Iterator[str]:
+    yield f"{after.running} running"
+    yield f"{after.waiting} waiting"
+    if after.pages_total:
+        held, kept = after.pages_held / after.pages_total, after.pages_cached / after.pages_total
+        yield f"pages {held:.0%} held {kept:.0%} kept"
+    steps = after.steps - before.steps
+    if steps:
+        each = (after.step_seconds - before.step_seconds) / steps
+        yield f"{steps} steps of {1e3 * each:.1f} ms"
+    yield f"{(after.made_tokens - before.made_tokens) / seconds:.0f} tokens/s made"
+    yield f"{(after.fed_tokens - before.fed_tokens) / seconds:.0f} read"
+    prompts = after.prompt_tokens - before.prompt_tokens
+    if prompts:
+        yield f"{(after.cached_tokens - before.cached_tokens) / prompts:.0%} of prompts cached"
+    for name, what in (("evicted", "evicted"), ("parked", "parked"), ("preempted", "gave way")):
+        count = getattr(after, name) - getattr(before, name)
+        if count:
+            yield f"{count} {what}"
