@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 import httpx
 
 from bedstone.checkpoint.chat import ChatTemplate
+from bedstone.serve.http.alone import Server
 from bedstone.serve.http.app import application
+from bedstone.serve.http.backend import Backend
 from bedstone.serve.http.bridge import Bridge
 from bedstone.serve.http.front import Front, Voice
-from bedstone.serve.http.server import Place, Server, bound_socket
+from bedstone.serve.http.server import Place, bound_socket
 from bedstone.serve.http.settings import Settings
 from bedstone.serve.requests import Limits
 from scripted import Script, ScriptedEngine, Spelled, letters, successor
@@ -49,11 +51,13 @@ class Fronted:
         limits = limits or Limits(context=4096, vocab=VOCAB, sequences=4, queue=16)
         self.engine = ScriptedEngine(self.bridge.deliver, script, limits=limits, step=step)
         voice = Voice(self.vocabulary, template and ChatTemplate(template, tokens or {}))
+        served = Settings(model="scripted", **settings)
+        self.backend = Backend.of(self.engine, self.vocabulary, served, time.monotonic)
         self.front = Front(
-            self.engine,
+            self.backend.link,
             self.bridge,
             voice,
-            Settings(model="scripted", **settings),
+            served,
             time.monotonic,
             lambda: datetime.now(UTC),
         )
@@ -61,7 +65,7 @@ class Fronted:
 
     def close(self) -> None:
         self.front.workers.close()
-        self.engine.close(0)
+        self.backend.close()
         assert not self.bridge._boxes, "requests that nobody waits for are still expected"
 
     def run(self, work):
@@ -153,7 +157,7 @@ class Served:
         self.url = place.url
         self.port = place.socket.getsockname()[1]
         began = threading.Event()
-        self.server = Server(fronted.front, place, lambda _url: began.set())
+        self.server = Server(fronted.front, fronted.backend, place, lambda _url: began.set())
         self.thread = threading.Thread(
             target=lambda: asyncio.run(self.server.serve(sockets=[place.socket])), daemon=True
         )

@@ -10,6 +10,7 @@ from bedstone.build.request import read_package
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.runtime.load import load
 from bedstone.serve.engine import ThreadedEngine
+from bedstone.serve.http.backend import Backend
 from bedstone.serve.http.bridge import Bridge
 from bedstone.serve.http.front import Front, Voice
 from bedstone.serve.http.settings import Settings
@@ -26,13 +27,14 @@ class Whole:
         self.engine = ThreadedEngine(self.session, bridge.deliver, clock=monotonic)
         voice = Voice(self.opened.tokenizer, self.opened.chat_template)
         settings = Settings(model="succ")
+        self.backend = Backend.of(self.engine, self.opened.tokenizer, settings, monotonic)
         self.front = Front(
-            self.engine, bridge, voice, settings, monotonic, lambda: datetime.now(UTC)
+            self.backend.link, bridge, voice, settings, monotonic, lambda: datetime.now(UTC)
         )
 
     def close(self) -> None:
         self.front.workers.close()
-        self.engine.close(0)
+        self.backend.close()
         self.session.close()
         self.opened.close()
 

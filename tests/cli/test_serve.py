@@ -10,7 +10,7 @@ import pytest
 
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.cli.environment import api_key
-from bedstone.cli.serve_log import write_log
+from bedstone.cli.serve_log import HEARD
 from bedstone.cli.serve_options import Log, Reasoning, ToolParser
 from bedstone.cli.serving import (
     Manners,
@@ -22,6 +22,7 @@ from bedstone.cli.serving import (
 )
 from bedstone.errors import CallerError
 from bedstone.serve.http.settings import opens
+from bedstone.serve.log import write_log
 from command_line import bedstone
 from served import running
 from succ import write_succ
@@ -103,7 +104,7 @@ def loggers():
     ],
 )
 def test_the_log_says_what_it_is_told_to(capsys, loggers, log, heard):
-    write_log(log)
+    write_log(HEARD[log])
     errors, rates, requests = loggers
     errors.error("error")
     rates.info("rates")
@@ -145,16 +146,17 @@ def test_what_cannot_be_is_refused_before_anything_is_compiled(checkpoint, monke
 def test_it_serves_until_told_to_stop(checkpoint, own_cache):
     options = (checkpoint, "--numerics", "precise", "--sequences", 2, "--name", "m")
     place = {"BEDSTONE_CACHE": str(own_cache), "BEDSTONE_API_KEY": "a long key"}
-    with running(*options, **place) as (process, url):
-        headers = {"authorization": "Bearer a long key"}
-        with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
-            body = {"prompt": [0], "temperature": 0}
-            answer = client.post("/v1/completions", json=body)
-            assert answer.json()["choices"][0]["text"] == "bcdefghijklmno"
-            assert client.get("/v1/models").json()["data"][0]["id"] == "m"
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(20) == 0
-            assert process.stderr.read() == ""
+    for fronts in (0, 2):
+        with running(*options, "--fronts", fronts, **place) as (process, url):
+            headers = {"authorization": "Bearer a long key"}
+            with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
+                body = {"prompt": [0], "temperature": 0}
+                answer = client.post("/v1/completions", json=body)
+                assert answer.json()["choices"][0]["text"] == "bcdefghijklmno"
+                assert client.get("/v1/models").json()["data"][0]["id"] == "m"
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(20) == 0
+                assert process.stderr.read() == ""
     [package] = (own_cache / "packages").iterdir()
     ended = bedstone("serve", package, "--sequences", 3)
     assert ended.code == 2

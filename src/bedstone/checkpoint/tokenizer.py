@@ -175,6 +175,15 @@ def read_tokenizer_json(path: Path, bos: int | None, eos: tuple[int, ...]) -> To
         return Tokenizer(Backend.from_buffer(read_text(path)), bos, eos)
 
 
+def parse_tokenizer_json(text: str, bos: int | None, eos: tuple[int, ...]) -> Tokenizer:
+    """The tokenizer that `Tokenizer.to_json` wrote.
+
+    Raises `WeightError` where the library cannot make a tokenizer of it.
+    """
+    with library_faults("the text is no tokenizer"):
+        return Tokenizer(Backend.from_str(text), bos, eos)
+
+
 @contextmanager
 def library_faults(what: str) -> Iterator[None]:
     """Turn whatever the `tokenizers` library fails with into a `WeightError` that begins `what`.

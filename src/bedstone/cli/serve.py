@@ -21,12 +21,13 @@ from bedstone.cli.options import (
 )
 from bedstone.cli.picks import TracesOption
 from bedstone.cli.progress import Stages
-from bedstone.cli.serve_log import write_log
+from bedstone.cli.serve_log import HEARD
 from bedstone.cli.serve_options import (
     AtOnceOption,
     BodyOption,
     BudgetOption,
     ChunkOption,
+    FrontsOption,
     GraceOption,
     HostMemoryOption,
     HostOption,
@@ -78,6 +79,9 @@ class Pieces(NamedTuple):
 PIECES = {Device.cpu: Pieces(128, 64), Device.cuda: Pieces(2048, 2048)}
 """Of each device where nothing says how many: a GPU's products want many rows."""
 
+FRONTS = {Device.cpu: 0, Device.cuda: 2}
+"""Of each device where nothing says how many: a CPU's cores have the steps to do."""
+
 
 def command(
     checkpoint: OpenedArgument,
@@ -100,6 +104,7 @@ def command(
     timeout: TimeoutOption = 600.0,
     grace: GraceOption = 30.0,
     body: BodyOption = 4,
+    fronts: FrontsOption = None,
     log: LogOption = Log.rates,
     numerics: PackageNumericsOption = None,
     threads: ThreadsOption = None,
@@ -112,6 +117,7 @@ def command(
     with extra("serve"):
         from bedstone.serve.engine import Options
         from bedstone.serve.http.server import Place, bound_socket
+        from bedstone.serve.log import write_log
 
     keys = read_keys(api_key_file)
     require_private(host, keys, told=without_key)
@@ -119,7 +125,7 @@ def command(
     width = _width(checkpoint, sequences)
     wanted = Wanted(numerics, context, pinned, width, traces, sampler=True, weights=weights)
     origins = read_origins(allow_origin or ())
-    manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning, origins)
+    manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning, origins, HEARD[log])
     # an address in use is found out now, not after a compile
     with bound_socket(host, port) as bound:
         with Stages() as stages:
@@ -130,9 +136,10 @@ def command(
         pieces = _pieces(runs_on, chunk, budget)
         options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_memory * MEBI)
         ready = partial(_tell_ready, settings.model, opened, package)
-        write_log(log)
+        write_log(settings.heard)
         with session:
-            answer(session, opened, settings, options, Place(bound, grace), ready)
+            count = FRONTS[runs_on] if fronts is None else fronts
+            answer(session, opened, settings, options, Place(bound, grace), ready, count)
 
 
 def _loaded(

@@ -85,4 +85,10 @@ TimeoutOption = Annotated[
 GraceOption = Annotated[
     float, typer.Option(min=0, metavar="S", help="Seconds answers have when told to stop.")
 ]
+FrontsOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=64, metavar="N", help="Processes that speak HTTP; 0: the engine's own does."
+    ),
+]
 BodyOption = Annotated[int, typer.Option(min=1, metavar="MIB", help="Largest body of a request.")]

@@ -46,6 +46,7 @@ class Manners(Frozen):
     tool_parser: ToolParser
     reasoning: Reasoning
     origins: frozenset[str] = frozenset()
+    heard: tuple[str, ...] = ()
 
 
 def make_settings(
@@ -72,6 +73,7 @@ def make_settings(
         body_bytes=manners.body_bytes,
         origins=manners.origins,
         deadline_seconds=manners.timeout,
+        heard=manners.heard,
     )
 
 
@@ -140,19 +142,33 @@ def answer(
     options: "Options",
     place: "Place",
     ready: Callable[[str], None],
+    fronts: int,
 ) -> None:
-    """Answer until told to stop; `ready` is called with the URL."""
+    """Answer until told to stop; `ready` is called with the URL.
+
+    HTTP is spoken by so many `fronts`, processes of their own, or by this one where it is 0.
+    """
     from bedstone.serve.engine import ThreadedEngine
+    from bedstone.serve.fronts.opening import Opening
+    from bedstone.serve.fronts.parent import Apart, serve_fronts
+    from bedstone.serve.http.alone import serve
+    from bedstone.serve.http.backend import Backend
     from bedstone.serve.http.bridge import Bridge
     from bedstone.serve.http.front import Front, Voice
-    from bedstone.serve.http.server import serve
+    from bedstone.serve.link.hub import Hub
     from bedstone.serve.rates import Watch
 
-    bridge = Bridge()
-    engine = ThreadedEngine(session, bridge.deliver, options, monotonic)
+    to = Hub() if fronts else Bridge()
+    engine = ThreadedEngine(session, to.deliver, options, monotonic)
     voice = Voice(opened.tokenizer, opened.chat_template)
+    backend = Backend.of(engine, voice.tokenizer, settings, monotonic)
     with Watch(engine.stats, monotonic):
-        serve(Front(engine, bridge, voice, settings, monotonic, _local_now), place, ready)
+        if isinstance(to, Hub):
+            opening = Opening.of(voice, settings, engine.limits, int(_local_now().timestamp()))
+            serve_fronts(Apart(backend, to, opening, fronts), place, ready)
+        else:
+            front = Front(backend.link, to, voice, settings, monotonic, _local_now)
+            serve(front, backend, place, ready)
 
 
 def _local_now() -> datetime:

@@ -53,7 +53,7 @@ class Request(Frozen):
     deadline: float | None = None
 
 
-class Token(Frozen, gc=False):
+class Token(Frozen, gc=False, array_like=True, tag="token"):
     """A token of a request, with log-probabilities where they were asked for.
 
     `top` are the likeliest tokens with theirs, most likely first.
@@ -65,7 +65,7 @@ class Token(Frozen, gc=False):
     top: tuple[tuple[int, float], ...] = ()
 
 
-class Finished(Frozen):
+class Finished(Frozen, array_like=True, tag="finished"):
     """The end of a request, told exactly once and last.
 
     `cached` is how many of the prompt's tokens were not computed again; `message` says what went

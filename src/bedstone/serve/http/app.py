@@ -106,12 +106,13 @@ class _Handlers:
 
     async def metrics(self, _request: HttpRequest) -> Response:
         """`/metrics`."""
-        return Response(self._front.meters.text(), headers={"content-type": CONTENT_TYPE_LATEST})
+        text = self._front.meters.text(await self._front.link.look())
+        return Response(text, headers={"content-type": CONTENT_TYPE_LATEST})
 
     async def stats(self, _request: HttpRequest) -> Response:
         """`/stats`: what the page draws."""
         front = self._front
-        stats, limits = front.engine.stats(), front.limits
+        stats, limits = (await front.link.look()).stats, front.limits
         shared = {
             name: getattr(stats, name) for name in Picture.__struct_fields__ if hasattr(stats, name)
         }

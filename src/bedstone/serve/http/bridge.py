@@ -60,7 +60,7 @@ class Bridge:
             return
         # a loop that has closed has nobody left to tell
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._hand_out, events)
+            self._loop.call_soon_threadsafe(self.hand_out, events)
 
     def expect(self, request: str, box: Box) -> None:
         """Put a request's events into a box from now on."""
@@ -71,7 +71,8 @@ class Bridge:
         for request in requests:
             self._boxes.pop(request, None)
 
-    def _hand_out(self, events: Sequence[Event]) -> None:
+    def hand_out(self, events: Sequence[Event]) -> None:
+        """Take a step's events, on the loop."""
         for event in events:
             box = self._boxes.get(event.request)
             if box is None:

@@ -68,8 +68,7 @@ async def answered(endpoint: Endpoint, request: HttpRequest, body: bytes) -> Res
         raise bad("the body is nested too deeply", code="invalid_json") from None
     run = front.run()
     try:
-        await unless_gone(request, endpoint.begin(order))
-        run.start(order.requests)
+        await unless_gone(request, _begun(endpoint, order, run))
         for choice in order.choices:
             _close_unasked(order, choice)
         if asked.stream:
@@ -87,8 +86,14 @@ async def answered(endpoint: Endpoint, request: HttpRequest, body: bytes) -> Res
 
 def _close_unasked(order: Order, choice: Choice) -> None:
     """A choice without a request asks for no tokens."""
-    if not any(each is choice for _, each in order.requests):
+    if not any(each is choice for each in order.takers.values()):
         choice.close("length")
+
+
+async def _begun(endpoint: Endpoint, order: Order, run: Run) -> None:
+    await endpoint.begin(order)
+    if order.asks:
+        await run.start(order.asks, order.takers)
 
 
 async def _finished(run: Run) -> None:

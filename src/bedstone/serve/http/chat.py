@@ -63,7 +63,7 @@ class ChatEndpoint(Frozen):
 
         prompt = await front.workers.run(prompted) if size > LONG else prompted()
         form = chat_form(asked, front.settings, prompt.text)
-        return await ordered(front, asked, [prompt], form, amount)
+        return ordered(front, asked, [prompt], form, amount)
 
     async def begin(self, _order: Order) -> None:
         """Nothing comes before the first token."""

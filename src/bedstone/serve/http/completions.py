@@ -57,7 +57,7 @@ class CompletionEndpoint(Frozen):
         longest = max(len(prompt.ids) for prompt in prompts)
         usual = max(1, min(USUAL, front.limits.context - longest))
         most = usual if asked.max_tokens is None else asked.max_tokens
-        return await ordered(front, asked, prompts, form, Amount(most, asked.logprobs))
+        return ordered(front, asked, prompts, form, Amount(most, asked.logprobs))
 
     async def begin(self, order: Order) -> None:
         """Begin each choice with its prompt, where the answer is to, else after it."""

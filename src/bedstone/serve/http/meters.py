@@ -1,14 +1,18 @@
 """What is counted, in Prometheus' text."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bedstone.serve.link.link import Sight
+from bedstone.serve.link.samples import Samples
 from bedstone.serve.requests import Stats
 
 PREFIX = "bedstone"
+BEGAN = "_created"
+"""How a sample's name ends that says when another began: no number to add."""
 FIRST_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 TOKEN_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 WHOLE_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -35,11 +39,10 @@ COUNTERS = {
 
 
 class Meters:
-    """The counters of a front, beside those of its engine."""
+    """The counters of a front, beside those of its engine and of other fronts."""
 
-    def __init__(self, stats: Callable[[], Stats]) -> None:
-        self.registry = CollectorRegistry(auto_describe=False)
-        self.registry.register(_EngineCollector(stats))
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
         self.responses = self._counter("responses", "HTTP answers.", ("route", "status"))
         self.answers = self._counter("answers", "Choices, by how they ended.", ("finish",))
         self.aborts = self._counter("aborts", "Choices whose client went away.")
@@ -53,25 +56,39 @@ class Meters:
             "request_seconds", "From a request to its last token.", WHOLE_BUCKETS
         )
 
-    def text(self) -> bytes:
-        """All of them."""
-        return generate_latest(self.registry)
+    def samples(self) -> Samples:
+        """What they hold, but for when they began to."""
+        return {
+            metric.name: [
+                (each.name, tuple(each.labels.items()), each.value)
+                for each in metric.samples
+                if not each.name.endswith(BEGAN)
+            ]
+            for metric in self._registry.collect()
+        }
+
+    def text(self, sight: Sight) -> bytes:
+        """The whole server's."""
+        shown = CollectorRegistry(auto_describe=False)
+        shown.register(_EngineCollector(sight.stats))
+        shown.register(_FrontsCollector(self._registry, sight.others))
+        return generate_latest(shown)
 
     def _counter(self, name: str, what: str, labels: Iterable[str] = ()) -> Counter:
-        return Counter(f"{PREFIX}_{name}", what, labels, registry=self.registry)
+        return Counter(f"{PREFIX}_{name}", what, labels, registry=self._registry)
 
     def _histogram(self, name: str, what: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"{PREFIX}_{name}", what, buckets=buckets, registry=self.registry)
+        return Histogram(f"{PREFIX}_{name}", what, buckets=buckets, registry=self._registry)
 
 
 class _EngineCollector(Collector):
-    """Reads the engine's own when somebody asks."""
+    """What the engine counts."""
 
-    def __init__(self, stats: Callable[[], Stats]) -> None:
+    def __init__(self, stats: Stats) -> None:
         self._stats = stats
 
     def collect(self) -> Iterator[Metric]:
-        stats = self._stats()
+        stats = self._stats
         for name, what in GAUGES.items():
             yield GaugeMetricFamily(f"{PREFIX}_{name}", what, value=getattr(stats, name))
         for name, what in COUNTERS.items():
@@ -82,3 +99,23 @@ class _EngineCollector(Collector):
         for reason, count in stats.finished.items():
             ends.add_metric([reason], count)
         yield ends
+
+
+class _FrontsCollector(Collector):
+    """What a front counts, and others with it."""
+
+    def __init__(self, own: CollectorRegistry, others: Samples) -> None:
+        self._own = own
+        self._others = others
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._own.collect():
+            others = self._others.get(metric.name, ())
+            left = {(name, labels): value for name, labels, value in others}
+            told = Metric(metric.name, metric.documentation, metric.type, metric.unit)
+            for each in metric.samples:
+                more = left.pop((each.name, tuple(each.labels.items())), 0.0)
+                told.add_sample(each.name, each.labels, each.value + more)
+            for (name, labels), value in left.items():
+                told.add_sample(name, dict(labels), value)
+            yield told

@@ -1,6 +1,6 @@
 """A call made ready: its choices and the requests they take."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
 
@@ -12,20 +12,22 @@ from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import PromptDetails, Usage
 from bedstone.serve.http.sampling import Asked, bounded, sampling, seed_of
 from bedstone.serve.http.usual import Turn
-from bedstone.serve.requests import Request, Sampling
+from bedstone.serve.link.link import Ask
+from bedstone.serve.requests import Sampling
 from bedstone.serve.text.answer import Answer
 from bedstone.spec.frozen import Frozen
 
 
 class Order(Frozen):
-    """A call to answer. Choices come prompt by prompt."""
+    """A call to answer. Choices come prompt by prompt; `takers` are those with a request."""
 
     id: str
     created: int
     asked: Asked
     prompts: Sequence[Prompt]
     choices: Sequence[Choice]
-    requests: Sequence[tuple[Request, Choice]]
+    asks: Sequence[Ask]
+    takers: Mapping[str, Choice]
 
     @property
     def counts(self) -> bool:
@@ -51,7 +53,7 @@ class Amount(Frozen):
     turn: Turn = "non_thinking"
 
 
-async def ordered(
+def ordered(
     front: Front, asked: Asked, prompts: Sequence[Prompt], form: Form, amount: Amount
 ) -> Order:
     """The call made ready; nothing runs yet.
@@ -65,12 +67,14 @@ async def ordered(
     drawn = sampling(asked, front.limits, amount.logprobs, usual.preset(amount.turn))
     drawn = bounded(drawn, usual.behavior)
     stops = [asked.stop] if isinstance(asked.stop, str) else asked.stop or []
-    constraints = iter(await front.constraints(form, count * len(prompts)))
+    guide = front.guide(form)
     itemized = amount.logprobs is not None or bool(asked.return_token_ids)
     name = token_hex(12)
     choices: list[Choice] = []
-    requests: list[tuple[Request, Choice]] = []
+    asks: list[Ask] = []
+    takers: dict[str, Choice] = {}
     for prompt, room in zip(prompts, most, strict=True):
+        named: list[tuple[str, Sampling]] = []
         for each in _seeds(drawn, count):
             answer = Answer(
                 front.detokenizer(),
@@ -80,19 +84,14 @@ async def ordered(
                 one_call=form.one_call,
             )
             choice = Choice(len(choices), prompt, answer)
-            request = Request(
-                id=f"{name}-{choice.index}",
-                tokens=prompt.ids,
-                max_tokens=room,
-                stop_ids=_stop_ids(front, asked),
-                sampling=each,
-                constraint=next(constraints),
-                deadline=front.clock() + front.settings.deadline_seconds,
-            )
             choices.append(choice)
-            requests += [(request, choice)] if room else []
+            named.append((f"{name}-{choice.index}", each))
+        if room:
+            stop_ids, seconds = _stop_ids(front, asked), front.settings.deadline_seconds
+            asks.append(Ask(prompt.ids, room, named, stop_ids, guide, seconds))
+            takers.update((each, choices[-count + at]) for at, (each, _) in enumerate(named))
     created = int(front.now().timestamp())
-    return Order(name, created, asked, prompts, choices, requests)
+    return Order(name, created, asked, prompts, choices, asks, takers)
 
 
 def _seeds(drawn: Sampling, count: int) -> Iterator[Sampling]:

@@ -7,7 +7,8 @@ from bedstone.errors import BedstoneError
 from bedstone.serve.http.bridge import Box, Bridge, OverflowedError
 from bedstone.serve.http.meters import Meters
 from bedstone.serve.http.refusal import Refusal, refusal
-from bedstone.serve.requests import Engine, Event, Finished, Reason, Request, Token
+from bedstone.serve.link.link import Ask, Link
+from bedstone.serve.requests import Event, Finished, Reason, Token
 
 ENDS: Mapping[Reason, tuple[int, str, str]] = {
     "cancelled": (503, "the server is shutting down", "shutting_down"),
@@ -40,9 +41,9 @@ class Run:
     """
 
     def __init__(
-        self, engine: Engine, bridge: Bridge, meters: Meters | None, clock: Clock, waiting: int
+        self, link: Link, bridge: Bridge, meters: Meters | None, clock: Clock, waiting: int
     ) -> None:
-        self._engine = engine
+        self._link = link
         self._bridge = bridge
         self._meters = meters
         self._clock = clock
@@ -56,17 +57,17 @@ class Run:
         """How many have not ended."""
         return len(self._takers)
 
-    def start(self, requests: Sequence[tuple[Request, Taker]]) -> None:
-        """Submit all of them, or none.
+    async def start(self, asks: Sequence[Ask], takers: Mapping[str, Taker]) -> None:
+        """Submit all of them, or none; each request's events go to its taker.
 
         Raises `Refusal`: the engine takes one of them not.
         """
         self._began = self._clock()
+        for request, taker in takers.items():
+            self._bridge.expect(request, self._box)
+            self._takers[request] = taker
         try:
-            for request, taker in requests:
-                self._bridge.expect(request.id, self._box)
-                self._takers[request.id] = taker
-                self._engine.submit(request)
+            await self._link.submit(asks)
         except BedstoneError as error:
             self.close()
             raise refusal(error) from error
@@ -94,8 +95,8 @@ class Run:
         live = tuple(self._takers)
         self._takers.clear()
         self._bridge.forget(live)
-        for request in live:
-            self._engine.cancel(request)
+        if live:
+            self._link.cancel(live)
 
     def abort(self) -> None:
         """Close it because its client went away."""
@@ -112,7 +113,7 @@ class Run:
             taker.token(event)
             if taker.over:
                 self._done(event.request)
-                self._engine.cancel(event.request)
+                self._link.cancel((event.request,))
             return
         self._done(event.request)
         if event.reason in ENDS:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from bedstone.serve.http.front import Front
 from bedstone.serve.http.order import Order
-from bedstone.serve.requests import Finished, Request, Sampling, Token
-from bedstone.serve.text.constraint import Forced
+from bedstone.serve.link.link import Ask, Guide
+from bedstone.serve.requests import Finished, Sampling, Token
 
 
 class _Score:
@@ -34,23 +34,23 @@ async def scored(front: Front, order: Order, top: int) -> Sequence[Sequence[Toke
     """
     run = front.run(counted=False)
     scores = [_Score(prompt.ids[0]) for prompt in order.prompts]
-    requests = [
-        (
-            Request(
-                id=f"{order.id}-score-{at}",
-                tokens=prompt.ids[:1],
-                max_tokens=len(prompt.ids) - 1,
-                sampling=Sampling(logprobs=top),
-                constraint=Forced(prompt.ids[1:], front.limits.vocab),
-                deadline=front.clock() + front.settings.deadline_seconds,
-            ),
-            score,
-        )
-        for at, (prompt, score) in enumerate(zip(order.prompts, scores, strict=True))
-        if len(prompt.ids) > 1
-    ]
+    asks, takers = [], {}
+    for at, (prompt, score) in enumerate(zip(order.prompts, scores, strict=True)):
+        name, forced = f"{order.id}-score-{at}", prompt.ids[1:]
+        if forced:
+            asks.append(
+                Ask(
+                    tokens=prompt.ids[:1],
+                    max_tokens=len(forced),
+                    choices=[(name, Sampling(logprobs=top))],
+                    guide=Guide(forced=forced),
+                    seconds=front.settings.deadline_seconds,
+                )
+            )
+            takers[name] = score
     try:
-        run.start(requests)
+        if asks:
+            await run.start(asks, takers)
         while run.live:
             await run.more()
     finally:

@@ -1,11 +1,9 @@
-"""A front at a socket: connections that dawdle are cut, and a signal lets answers finish."""
+"""A front at a socket: connections that dawdle are cut."""
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import FrameType
 
 import uvicorn
 
@@ -23,6 +21,8 @@ LAST_SECONDS = 5
 """How long answers that were cut short have to reach their clients."""
 MOST_CONNECTIONS = 900
 """Fewer than the files that a process may usually have open."""
+BACKLOG = 2048
+"""Connections that wait to be taken."""
 
 
 class Place(Frozen):
@@ -57,53 +57,29 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return made
 
 
-def serve(front: Front, place: Place, ready: Callable[[str], None]) -> None:
-    """Answer until told to stop, twice to stop at once; `ready` is called with the URL.
+class FrontServer(uvicorn.Server):
+    """A front that answers at a socket; `ready` is called once it does.
 
-    The engine is closed by then.
+    `at_once` is how many connections it takes before it looks what else there is to do; where
+    several fronts share the socket, one that takes few leaves the next to whoever is idle.
     """
-    server = Server(front, place, ready)
-    try:
-        asyncio.run(server.serve(sockets=[place.socket]))
-    finally:
-        front.workers.close()
-        front.engine.close(0)
 
-
-class Server(uvicorn.Server):
-    """Told to stop, it refuses what is new and lets the engine finish what it has."""
-
-    def __init__(self, front: Front, place: Place, ready: Callable[[str], None]) -> None:
-        super().__init__(_config(front))
-        self._front = front
-        self._place = place
+    def __init__(self, front: Front, ready: Callable[[], None], at_once: int = BACKLOG) -> None:
+        super().__init__(_config(front, at_once))
+        self._bridge = front.bridge
         self._ready = ready
-        self._closing: threading.Thread | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to listen."""
-        self._front.bridge.bind(asyncio.get_running_loop())
+        self._bridge.bind(asyncio.get_running_loop())
         await super().startup(sockets)
-        self._ready(self._place.url)
-
-    def handle_exit(self, _sig: int, _frame: FrameType | None) -> None:
-        """The first signal begins the end, another makes it come at once."""
-        if self._closing is not None:
-            self.should_exit = self.force_exit = True
-            return
-        self._front.draining = True
-        close = self._front.engine.close
-        self._closing = threading.Thread(target=close, args=(self._place.grace,), daemon=True)
-        self._closing.start()
-
-    async def on_tick(self, counter: int) -> bool:
-        """Whether to stop listening: once the engine has no more to tell."""
-        closed = self._closing is not None and not self._closing.is_alive()
-        self.should_exit = self.should_exit or closed
-        return await super().on_tick(counter)
+        for each in sockets or ():
+            # asyncio lets no more wait than it takes at a time
+            each.listen(BACKLOG)
+        self._ready()
 
 
-def _config(front: Front) -> uvicorn.Config:
+def _config(front: Front, backlog: int) -> uvicorn.Config:
     return uvicorn.Config(
         application(front),
         http=protocol(front.settings.write_seconds),
@@ -116,6 +92,7 @@ def _config(front: Front) -> uvicorn.Config:
         server_header=False,
         h11_max_incomplete_event_size=HEADER_BYTES,
         limit_concurrency=MOST_CONNECTIONS,
+        backlog=backlog,
         timeout_keep_alive=KEPT_SECONDS,
         timeout_graceful_shutdown=LAST_SECONDS,
     )

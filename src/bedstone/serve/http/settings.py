@@ -18,7 +18,7 @@ class Settings(Frozen):
     to all. `hosts` are the names it answers to, any where it is None, `origins` those of
     web pages that may ask, `*` any. `tools` is how the model writes calls, None where it makes
     none; `reasoning` whether its thoughts are told apart; `usual` what holds where a request does
-    not say.
+    not say. `heard` are the server's own loggers that write more than errors.
     """
 
     model: str
@@ -35,6 +35,7 @@ class Settings(Frozen):
     waiting_events: int = 4096
     comment_seconds: float = 15.0
     compile_seconds: float = 10.0
+    heard: tuple[str, ...] = ()
 
 
 def digests(keys: Iterable[str]) -> frozenset[bytes]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from bedstone.serve.http.refusal import Refusal
+from bedstone.errors import CapacityError
 
 THREADS = 2
 MOST_WAITING = 64
@@ -17,16 +17,16 @@ class Workers:
     """A few threads, and a bounded line before them."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(THREADS, "bedstone-front")
+        self._threads = ThreadPoolExecutor(THREADS, "bedstone-worker")
         self._busy = 0
 
     async def run(self, work: Callable[[], ResultT], seconds: float | None = None) -> ResultT:
         """What `work` returns or raises, from another thread.
 
-        Raises `Refusal`: too much waits already. Raises `TimeoutError`: it takes longer than that.
+        Raises `CapacityError`: too much waits already. Raises `TimeoutError`: it takes longer.
         """
         if self._busy >= MOST_WAITING:
-            raise Refusal(429, "too many long requests at once", code="busy")
+            raise CapacityError("too many long requests at once")
         self._busy += 1
         future = asyncio.get_running_loop().run_in_executor(self._threads, work)
         future.add_done_callback(self._done)

@@ -1,0 +1,1 @@
+"""Fronts in processes of their own, and what starts and watches them."""
