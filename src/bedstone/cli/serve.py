@@ -79,9 +79,6 @@ class Pieces(NamedTuple):
 PIECES = {Device.cpu: Pieces(128, 64), Device.cuda: Pieces(2048, 2048)}
 """Of each device where nothing says how many: a GPU's products want many rows."""
 
-FRONTS = {Device.cpu: 0, Device.cuda: 2}
-"""Of each device where nothing says how many: a CPU's cores have the steps to do."""
-
 
 def command(
     checkpoint: OpenedArgument,
@@ -104,7 +101,7 @@ def command(
     timeout: TimeoutOption = 600.0,
     grace: GraceOption = 30.0,
     body: BodyOption = 4,
-    fronts: FrontsOption = None,
+    fronts: FrontsOption = 0,
     log: LogOption = Log.rates,
     numerics: PackageNumericsOption = None,
     threads: ThreadsOption = None,
@@ -138,8 +135,7 @@ def command(
         ready = partial(_tell_ready, settings.model, opened, package)
         write_log(settings.heard)
         with session:
-            count = FRONTS[runs_on] if fronts is None else fronts
-            answer(session, opened, settings, options, Place(bound, grace), ready, count)
+            answer(session, opened, settings, options, Place(bound, grace), ready, fronts)
 
 
 def _loaded(
