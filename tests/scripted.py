@@ -118,6 +118,7 @@ class ScriptedEngine:
                 running=len(batch), waiting=len(self._waiting), batch=batch, pages_total=64,
                 pages_held=held, pages_cached=3, steps=self.steps, step_seconds=self.steps * 0.01,
                 host_seconds=self.steps * 0.001, prompt_tokens=self.prompts, cached_tokens=0,
+                begun=len(self.seen), waited_seconds=0.5,
                 fed_tokens=self.prompts, made_tokens=self.made, finished=dict(self.finished),
                 preempted=0, evicted=0, parked=0,
             )  # fmt: skip

@@ -10,7 +10,8 @@ from bedstone.serve.requests import Stats
 
 NOTHING = {
     "running": 0, "waiting": 0, "batch": (), "pages_total": 0, "pages_held": 0, "pages_cached": 0,
-    "steps": 0, "step_seconds": 0.0, "host_seconds": 0.0, "prompt_tokens": 0, "cached_tokens": 0,
+    "steps": 0, "step_seconds": 0.0, "host_seconds": 0.0, "begun": 0, "waited_seconds": 0.0,
+    "prompt_tokens": 0, "cached_tokens": 0,
     "fed_tokens": 0, "made_tokens": 0, "finished": {}, "preempted": 0, "evicted": 0, "parked": 0,
 }  # fmt: skip
 
@@ -22,16 +23,17 @@ def stats(**given):
 def test_rates_are_of_the_time_between_two_pictures():
     before = stats(
         steps=100, step_seconds=1.0, prompt_tokens=50, cached_tokens=40, fed_tokens=70,
-        made_tokens=1000, preempted=1, evicted=2, parked=1, pages_total=64,
+        made_tokens=1000, preempted=1, evicted=2, parked=1, pages_total=64, begun=4,
+        waited_seconds=1.0,
     )  # fmt: skip
     after = stats(
         running=3, waiting=2, pages_total=64, pages_held=16, pages_cached=8, steps=150,
         step_seconds=1.5, prompt_tokens=150, cached_tokens=65, fed_tokens=170, made_tokens=1500,
-        preempted=2, evicted=4, parked=2,
+        preempted=2, evicted=4, parked=2, begun=8, waited_seconds=7.0,
     )  # fmt: skip
     assert rates(before, after, 5.0) == (
-        "3 running, 2 waiting, pages 25% held 12% kept, 50 steps of 10.0 ms, 100 tokens/s made, "
-        "20 read, 25% of prompts cached, 2 evicted, 1 parked, 1 gave way"
+        "3 running, 2 waiting, 1.5 s in the queue, pages 25% held 12% kept, 50 steps of 10.0 ms, "
+        "100 tokens/s made, 20 read, 25% of prompts cached, 2 evicted, 1 parked, 1 gave way"
     )
 
 

@@ -50,6 +50,9 @@ def rates(before: Stats, after: Stats, seconds: float) -> str:
 def _rates(before: Stats, after: Stats, seconds: float) -> Iterator[str]:
     yield f"{after.running} running"
     yield f"{after.waiting} waiting"
+    begun = after.begun - before.begun
+    if begun:
+        yield f"{(after.waited_seconds - before.waited_seconds) / begun:.1f} s in the queue"
     if after.pages_total:
         held, kept = after.pages_held / after.pages_total, after.pages_cached / after.pages_total
         yield f"pages {held:.0%} held {kept:.0%} kept"

@@ -101,9 +101,10 @@ class Limits(Frozen):
 class Stats(Frozen):
     """What an engine has done and holds, for metrics and pictures. Counters count from its start.
 
-    `prompt_tokens` are of requests that have ended, `cached_tokens` of them those that were not
-    computed again; `fed_tokens` are those of pieces of prompts, as they go in. `evicted` are
-    prefixes that had to make way, `parked` those of them that went to the host's memory.
+    `begun` requests were let in, which waited `waited_seconds` for it together. `prompt_tokens` are
+    of requests that have ended, `cached_tokens` those of them that were not computed again;
+    `fed_tokens` are of pieces of prompts, as they go in. `evicted` are prefixes that had to make
+    way, `parked` those of them that went to the host's memory.
     `batch` are the requests running now, each (id, tokens held, tokens made); `pages` of the pool
     are free, held by running sequences, or kept for prefixes.
     """
@@ -117,6 +118,8 @@ class Stats(Frozen):
     steps: int
     step_seconds: float
     host_seconds: float
+    begun: int
+    waited_seconds: float
     prompt_tokens: int
     cached_tokens: int
     fed_tokens: int

@@ -70,6 +70,41 @@ def test_a_stop_token_that_comes_first_leaves_nothing(core):
     assert engine.events == [Finished("a", "stop", 5, 0, 0)]
 
 
+def test_how_long_requests_waited_is_known_of_all_that_began(core):
+    engine = core(Options(sequences=1), pages=8, page=4)
+    for name in "abc":
+        engine.submit(name, PROMPTS[0], 4)
+    engine.now = 1.0
+    engine.turn()
+    engine.now = 3.0
+    engine.core.cancel("c")
+    engine.finish()
+    stats = engine.core.stats()
+    assert (stats.begun, stats.waited_seconds) == (2, 4.0)
+
+
+def test_who_gives_way_began_once(core):
+    engine = core(pages=8, page=4)
+    for name in "abc":
+        engine.submit(name, PROMPTS[0], 12)
+    engine.finish()
+    stats = engine.core.stats()
+    assert stats.preempted > 0
+    assert stats.begun == 3
+
+
+def test_tokens_of_prompts_are_counted_as_they_go_in(core):
+    engine = core(Options(chunk=8), page=4, rows=8)
+    engine.submit("a", PROMPTS[3], 2)
+    engine.turn()
+    assert engine.core.stats().fed_tokens == 8
+    engine.finish()
+    assert engine.core.stats().fed_tokens == len(PROMPTS[3])
+    engine.submit("again", PROMPTS[3], 2)
+    engine.finish()
+    assert engine.core.stats().fed_tokens == len(PROMPTS[3]) + 1
+
+
 def test_steps_run_ahead_as_far_as_an_answer_reaches(core, monkeypatch):
     monkeypatch.setattr(CpuDevice, "ahead", 4)
     engine = core()

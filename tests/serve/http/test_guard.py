@@ -6,8 +6,10 @@ import re
 from base64 import b64encode
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from bedstone.serve.http.settings import digests
+from bedstone.serve.requests import Stats
 
 BODY = {"prompt": [0], "max_tokens": 1, "temperature": 0}
 PATH = "/v1/completions"
@@ -180,8 +182,28 @@ def test_counters(fronted):
         'bedstone_requests_total{reason="length"} 1.0',
         "bedstone_running 0.0",
         "bedstone_aborts_total 0.0",
+        "bedstone_answer_tokens_sum 3.0",
+        'bedstone_answer_tokens_bucket{le="2.0"} 0.0',
+        'bedstone_answer_tokens_bucket{le="4.0"} 1.0',
+        "bedstone_answered_prompt_tokens_sum 2.0",
+        "bedstone_queue_seconds_count 2.0",
+        "bedstone_queue_seconds_sum 0.5",
     ):
         assert line in text.splitlines()
+
+
+def test_every_counter_says_what_it_is_as_prometheus_wants_it(fronted):
+    text = fronted().get("/metrics").text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    own = {name: family for name, family in families.items() if not name.endswith("_created")}
+    assert all(name.startswith("bedstone_") for name in families)
+    assert {family.type for family in own.values()} == {"counter", "gauge", "histogram", "summary"}
+    assert all(family.documentation.endswith(".") for family in own.values())
+    for name, family in own.items():
+        if family.type == "counter":
+            assert f"# TYPE {name}_total counter" in text
+    stats = {*Stats.__struct_fields__} - {"batch", "finished", "begun", "waited_seconds"}
+    assert stats <= {name.removeprefix("bedstone_") for name in own}
 
 
 def test_the_page_is_one_file_under_a_strict_policy(fronted):

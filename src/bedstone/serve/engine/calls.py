@@ -113,6 +113,7 @@ class Calls:
         cpu: Callable[[], float],
     ) -> None:
         self.device_seconds = 0.0
+        self.fed_tokens = 0
         self._cpu = cpu
         self._session = session
         self._abilities = abilities
@@ -187,6 +188,7 @@ class Calls:
     def chunk(self, sequence: Sequence, count: int) -> Flight:
         """Start a call that takes the next `count` tokens of one sequence."""
         lease, start = sequence.lease, sequence.fed
+        self.fed_tokens += count
         shape, stop = self._abilities.chunk, start + count
         last = sequence.left == count
         self._lend(sequence, drawn=last)

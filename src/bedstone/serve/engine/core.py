@@ -61,7 +61,7 @@ class Core:
         self._session, self._own = session, session.begin()
         self._ahead = max(1, session.ahead)
         self._chunk = min(able.rows, options.chunk)
-        self._queue = Queue(self._holdings, options.admission)
+        self._queue = Queue(self._holdings, options.admission, clock)
         self._running = Running(self._holdings, self._rows, self._calls)
         self._prompts = self._running.prompts
         self._flights: deque[Flight] = deque()
@@ -70,14 +70,10 @@ class Core:
         self._chained = -1
         self._restless = False
         self._next_deadline = math.inf
-        self._orders = 0
-        self._turns = 0
-        self._steps = 0
-        self._preempted = 0
-        self._fed_tokens = 0
+        self._orders = self._turns = 0
+        self._steps = self._preempted = 0
         self._clock, self._cpu = clock, cpu
-        self._host_seconds = 0.0
-        self._step_seconds = 0.0
+        self._host_seconds = self._step_seconds = 0.0
         self.limits = Limits(able.context, able.vocab, self._most, options.queue, able.missing)
 
     @property
@@ -164,9 +160,11 @@ class Core:
             steps=self._steps,
             step_seconds=self._step_seconds,
             host_seconds=self._host_seconds,
+            begun=self._queue.begun,
+            waited_seconds=self._queue.waited_seconds,
             prompt_tokens=self._ledger.prompt_tokens,
             cached_tokens=self._ledger.cached_tokens,
-            fed_tokens=self._fed_tokens,
+            fed_tokens=self._calls.fed_tokens,
             made_tokens=self._ledger.made_tokens,
             finished=self._ledger.finished,
             preempted=self._preempted,
@@ -267,7 +265,6 @@ class Core:
         """A piece of a prompt is in."""
         found = self._calls.land(flight)
         (sequence,) = flight.sequences
-        self._fed_tokens += flight.count
         # it may have ended or given way since
         if sequence.lease is None:
             return

@@ -1,5 +1,6 @@
 """The requests that wait, and how they come in."""
 
+from collections.abc import Callable
 from collections.abc import Sequence as Items
 
 from bedstone.pool import Denial
@@ -9,11 +10,19 @@ from bedstone.serve.engine.sequence import Sequence
 
 
 class Queue:
-    """Sequences without a lease: those that gave way first, then in the order they came."""
+    """Sequences without a lease: those that gave way first, then in the order they came.
 
-    def __init__(self, holdings: Holdings, admission: Admission) -> None:
+    `begun` were let in, each once, and waited `waited_seconds` for it together.
+    """
+
+    def __init__(
+        self, holdings: Holdings, admission: Admission, clock: Callable[[], float]
+    ) -> None:
         self._holdings = holdings
         self._admission = admission
+        self._clock = clock
+        self.begun = 0
+        self.waited_seconds = 0.0
         self._waiting: list[Sequence] = []
 
     def __len__(self) -> int:
@@ -24,6 +33,8 @@ class Queue:
         self._waiting.append(sequence)
         if sequence.gave_way:
             self._waiting.sort(key=lambda each: (not each.gave_way, each.order))
+        else:
+            sequence.came = self._clock()
 
     def remove(self, sequence: Sequence) -> None:
         """A sequence waits no longer."""
@@ -94,7 +105,10 @@ class Queue:
             return False
         sequence.lease, sequence.had = found
         sequence.fed = sequence.had
-        sequence.cached = sequence.had if sequence.cached < 0 else sequence.cached
+        if sequence.cached < 0:
+            sequence.cached = sequence.had
+            self.begun += 1
+            self.waited_seconds += self._clock() - sequence.came
         sequence.gave_way = False
         self._waiting.remove(sequence)
         return True

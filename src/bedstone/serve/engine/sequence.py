@@ -16,9 +16,10 @@ class Sequence:
 
     The states hold the first `fed` of them; while it has a row, `Rows.positions` says how many.
 
-    `order` counts the requests as they came. `row` is its place in a step, -1 without one. `had` is
-    how many tokens were there when it last began, `cached` when it first did, -1 before. `strikes`
-    counts the steps of several sequences that failed with it since it had `struck` tokens. `slow`:
+    `order` counts the requests as they came, `came` is when. `row` is its place in a step, -1
+    without one. `had` is how many tokens were there when it last began, `cached` when it first did,
+    -1 before. `strikes` counts the steps of several sequences that failed with it since it had
+    `struck` tokens. `slow`:
     something is done on the host between its tokens.
     """
 
@@ -34,6 +35,7 @@ class Sequence:
     row: int = -1
     had: int = 0
     cached: int = -1
+    came: float = 0.0
     passed: int = 0
     gave_way: bool = False
     strikes: int = 0

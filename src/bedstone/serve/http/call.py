@@ -102,8 +102,11 @@ async def _finished(run: Run) -> None:
 
 
 def _count(front: Front, order: Order) -> None:
+    for prompt in order.prompts:
+        front.meters.prompts.observe(len(prompt.ids))
     for choice in order.choices:
         front.meters.answers.labels(choice.finish).inc()
+        front.meters.made.observe(choice.made)
 
 
 async def unless_gone(request: HttpRequest, work: Coroutine[Any, Any, ResultT]) -> ResultT:

@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 from bedstone.serve.link.link import Sight
@@ -15,6 +20,7 @@ BEGAN = "_created"
 """How a sample's name ends that says when another began: no number to add."""
 FIRST_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 TOKEN_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+COUNT_BUCKETS = tuple(float(2**power) for power in range(18))
 WHOLE_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 GAUGES = {
@@ -55,6 +61,10 @@ class Meters:
         self.whole = self._histogram(
             "request_seconds", "From a request to its last token.", WHOLE_BUCKETS
         )
+        self.prompts = self._histogram(
+            "answered_prompt_tokens", "Tokens of a prompt that was answered.", COUNT_BUCKETS
+        )
+        self.made = self._histogram("answer_tokens", "Tokens of an answer.", COUNT_BUCKETS)
 
     def samples(self) -> Samples:
         """What they hold, but for when they began to."""
@@ -93,6 +103,12 @@ class _EngineCollector(Collector):
             yield GaugeMetricFamily(f"{PREFIX}_{name}", what, value=getattr(stats, name))
         for name, what in COUNTERS.items():
             yield CounterMetricFamily(f"{PREFIX}_{name}", what, value=getattr(stats, name))
+        yield SummaryMetricFamily(
+            f"{PREFIX}_queue_seconds",
+            "From a request until it is let into the batch.",
+            count_value=stats.begun,
+            sum_value=stats.waited_seconds,
+        )
         ends = CounterMetricFamily(
             f"{PREFIX}_requests", "Requests of the engine, by how they ended.", labels=["reason"]
         )
