@@ -1,6 +1,7 @@
 """What each sequence holds of the states: pure accounting that returns the copies to make."""
 
 from bedstone.pool.checkpoint import Checkpoint
+from bedstone.pool.chunks import Arena, Arenas
 from bedstone.pool.copies import (
     Copies,
     Moves,
@@ -11,7 +12,8 @@ from bedstone.pool.copies import (
     SlotMove,
     merge,
 )
-from bedstone.pool.denial import Busy, Denial, ExceedsPool, ExceedsRow, HostFull
+from bedstone.pool.denial import Busy, Denial, ExceedsPool, ExceedsRow, HostFull, Remapping
+from bedstone.pool.exchange import ChunkMove, Remap
 from bedstone.pool.geometry import Geometry
 from bedstone.pool.host import HostRoom
 from bedstone.pool.lease import Lease
@@ -21,8 +23,11 @@ from bedstone.pool.prefix import Evicted, Hit, PrefixTree
 from bedstone.pool.stock import Tally
 
 __all__ = [
+    "Arena",
+    "Arenas",
     "Busy",
     "Checkpoint",
+    "ChunkMove",
     "Copies",
     "Denial",
     "Evicted",
@@ -39,6 +44,8 @@ __all__ = [
     "Parked",
     "Pool",
     "PrefixTree",
+    "Remap",
+    "Remapping",
     "SlotClear",
     "SlotCopy",
     "SlotMove",

@@ -45,6 +45,19 @@ class Busy(Frozen):
         )
 
 
+class Remapping(Frozen):
+    """Memory is on its way from pages to slots, or back: ask again, and evict nothing.
+
+    `pages` and `slots` are how many more must be free. `Pool.remap` is what is to be moved.
+    """
+
+    pages: int
+    slots: int
+
+    def __str__(self) -> str:
+        return f"{self.pages} pages and {self.slots} slots more are on their way: ask again"
+
+
 class HostFull(Frozen):
     """The host tier has no place for `nbytes` more of its `total`: drop what is parked.
 
@@ -61,4 +74,4 @@ class HostFull(Frozen):
         )
 
 
-Denial = ExceedsRow | ExceedsPool | Busy | HostFull
+Denial = ExceedsRow | ExceedsPool | Busy | Remapping | HostFull

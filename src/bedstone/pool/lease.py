@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bedstone.errors import CallerError
 from bedstone.pool.checkpoint import Checkpoint, require_reusable
 from bedstone.pool.copies import NO_COPIES, Copies
-from bedstone.pool.denial import Busy, Denial
+from bedstone.pool.denial import Denial
 from bedstone.pool.store import Piece, Resident, Store
 
 
@@ -49,7 +49,7 @@ class Lease(Resident):
         if more <= 0:
             return None
         taken = self._store.take(more, 0, leased=True)
-        if isinstance(taken, Busy):
+        if not isinstance(taken, Piece):
             return taken
         self._append(taken.pages)
         return None
@@ -67,7 +67,7 @@ class Lease(Resident):
         if denial := store.never(longest * store.geometry.unit):
             return denial
         taken = store.take(len(leases), 0, leased=True)
-        if isinstance(taken, Busy):
+        if not isinstance(taken, Piece):
             return taken
         for lease, page in zip(leases, taken.pages, strict=True):
             lease._append((page,))  # noqa: SLF001 - its own class
@@ -198,7 +198,7 @@ def resume(store: Store, checkpoint: Checkpoint, tokens: int) -> Lease | Denial:
         return denial
     piece = checkpoint.piece
     taken = store.take(store.geometry.pages_for(tokens) - len(piece.pages), 0, leased=True)
-    if isinstance(taken, Busy):
+    if not isinstance(taken, Piece):
         return taken
     checkpoint.resign()
     store.pass_on(piece, leased=True)

@@ -2,7 +2,7 @@
 
 from bedstone.pool.checkpoint import Checkpoint, require_reusable
 from bedstone.pool.copies import NO_COPIES, Moves, SlotMove, page_moves
-from bedstone.pool.denial import Busy, Denial, HostFull
+from bedstone.pool.denial import Denial, HostFull
 from bedstone.pool.host import Host, Place
 from bedstone.pool.store import Held, Piece, Store
 
@@ -117,7 +117,7 @@ def wake(store: Store, parked: Parked, length: int | None = None) -> Waking | De
     twins = [*found, *[None] * (len(place.pages) - whole)]
     shared = [page for page in twins if page is not None]
     taken = store.take(len(twins) - len(shared), int(place.slot is not None), leased=False)
-    if isinstance(taken, Busy):
+    if not isinstance(taken, Piece):
         return taken
     store.pages.add(shared, leased=False)
     host.add(place)

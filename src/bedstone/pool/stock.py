@@ -7,11 +7,17 @@ from bedstone.spec.frozen import Frozen
 
 
 class Tally(Frozen):
-    """How many there are: free, held by a lease, or kept by checkpoints alone."""
+    """How many there are: free, held by a lease, or kept by checkpoints alone.
+
+    Not among them are those `absent`, which have no memory, those `arriving` and those `leaving`.
+    """
 
     total: int
     free: int
     held: int
+    absent: int = 0
+    arriving: int = 0
+    leaving: int = 0
 
     @property
     def kept(self) -> int:

@@ -4,7 +4,8 @@ from typing import Self
 
 from bedstone.errors import CallerError
 from bedstone.pool.copies import Copies, PageCopy, SlotCopy
-from bedstone.pool.denial import Busy, ExceedsPool, ExceedsRow
+from bedstone.pool.denial import Busy, ExceedsPool, ExceedsRow, Remapping
+from bedstone.pool.exchange import Exchange
 from bedstone.pool.geometry import Geometry
 from bedstone.pool.host import Host
 from bedstone.pool.stock import Stock
@@ -26,11 +27,14 @@ class Piece(Frozen):
 class Store:
     """Who uses which page, slot and place on the host."""
 
-    def __init__(self, geometry: Geometry, host: Host | None) -> None:
+    def __init__(
+        self, geometry: Geometry, host: Host | None, exchange: Exchange | None = None
+    ) -> None:
         self.geometry = geometry
         self.host = host
-        self.pages = Stock(0, geometry.pages)
-        self.slots = Stock(1, geometry.slots)
+        self.exchange = exchange
+        self.pages: Stock = exchange.pages if exchange else Stock(0, geometry.pages)
+        self.slots: Stock = exchange.slots if exchange else Stock(1, geometry.slots)
 
     def never(self, tokens: int) -> ExceedsRow | ExceedsPool | None:
         """Why a sequence of so many tokens can never be held.
@@ -52,22 +56,31 @@ class Store:
 
     def beyond(self, pages: int, slots: int) -> ExceedsPool | None:
         """Why so much can never be held at once."""
+        exchange = self.exchange
+        if exchange is not None:
+            if exchange.holds(pages, slots):
+                return None
+            arenas = exchange.arenas
+            return ExceedsPool(pages, slots, arenas.most_pages, arenas.most_slots - 1)
         there = max(0, self.geometry.slots - 1)
         if pages > self.geometry.pages or slots > there:
             return ExceedsPool(pages, slots, self.geometry.pages, there)
         return None
 
-    def take(self, pages: int, slots: int, *, leased: bool) -> Piece | Busy:
+    def take(self, pages: int, slots: int, *, leased: bool) -> Piece | Busy | Remapping:
         """All of it or nothing."""
-        short = (max(0, pages - self.pages.free), max(0, slots - self.slots.free))
-        if any(short):
-            return Busy(*short)
+        if pages > self.pages.free or slots > self.slots.free:
+            coming = self.exchange is not None and self.exchange.provide(pages, slots)
+            short = (max(0, pages - self.pages.free), max(0, slots - self.slots.free))
+            # where nothing has to move, what was missing is there by now
+            if any(short):
+                return Remapping(*short) if coming else Busy(*short)
         taken = self.slots.take(slots, leased=leased)
         return Piece(self.pages.take(pages, leased=leased), taken[0] if taken else 0)
 
     def branch(
         self, origin: Piece, length: int, pages: int, *, leased: bool
-    ) -> tuple[Piece, Copies] | Busy:
+    ) -> tuple[Piece, Copies] | Busy | Remapping:
         """Pages, so many in all, and a slot that go on from `length` tokens of `origin`.
 
         Its whole pages are shared; of the part filled one and of the slot there are copies.
@@ -75,7 +88,7 @@ class Store:
         unit = self.geometry.unit
         whole, rest = divmod(length, unit) if self.geometry.pages else (0, 0)
         taken = self.take(pages - whole, len(origin.slots), leased=leased)
-        if isinstance(taken, Busy):
+        if not isinstance(taken, Piece):
             return taken
         shared = origin.pages[:whole]
         self.pages.add(shared, leased=leased)

@@ -103,13 +103,29 @@ class Pending(Protocol):
 
 
 class Finished:
-    """Replays, or copies, that were over when they were asked for."""
+    """Replays, copies or a remap that were over when they were asked for."""
+
+    ready = True
 
     def wait(self) -> None:
         """Nothing is left to wait for."""
 
     def close(self) -> None:
         """Nothing is under way."""
+
+
+class Remapping(Protocol):
+    """Memory on its way from some addresses to others."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether `wait` returns at once."""
+
+    def wait(self) -> None:
+        """Return once it has arrived: zero to the replays asked for from then on.
+
+        Raises `DeviceError`: it is behind neither.
+        """
 
 
 class Arriving(Protocol):
@@ -168,7 +184,19 @@ class Device(Protocol):
     def allocate_states(self, needs: Sequence[StateNeed], chunk: int, /) -> tuple[Memory, ...]:
         """Memory of states, those with a unit in pieces of `chunk` bytes.
 
+        Their addresses go further than what there is if it can `remap` to them (`Memory.reserved`).
+
         Raises `CapacityError`: there is not as much.
+        """
+
+    def chunk(self, needs: Sequence[StateNeed], /) -> int:
+        """Bytes of the pieces in which memory can go from one of these states to another."""
+
+    def remap(self, moves: Sequence[tuple[int, int]], chunk: int, /) -> Remapping:
+        """Take the memory of chunks at some addresses and put it behind others, (from, to) each.
+
+        What was asked for before may use the first; nothing else may until it has arrived. One at a
+        time.
         """
 
     def release(self, memory: Memory, /) -> None:

@@ -108,5 +108,5 @@ def _state_entries(state: State, capacity: Capacity) -> int:
     if state.host is not None:
         return _HOST_ENTRIES
     if state.bytes_per_token:
-        return capacity.tokens
-    return state.bytes or state.bytes_per_seq * capacity.slots
+        return capacity.reach[0]
+    return state.bytes or state.bytes_per_seq * capacity.reach[1]

@@ -34,6 +34,7 @@ from bedstone.runtime.regions import (
     make_ready,
     require_one_process,
     resolve_functions,
+    with_exchange,
 )
 from bedstone.runtime.session import Session
 from bedstone.runtime.verdict import judged, recalled
@@ -75,7 +76,8 @@ class LoadOptions(TypedDict):
     as far as memory goes. `checkpoint` (a reference or one that is open) takes the place of the
     package's own. `ranks` is this process's (index, size) in each rank group. `weights` is memory
     of the device that holds weights already, by their buffers' names: they are used where they lie,
-    and are the caller's to keep for as long.
+    and are the caller's to keep for as long. With `remaps` memory can go from paged states to
+    per-sequence ones and back, as a pool asks for it.
     """
 
     device: NotRequired[DeviceName]
@@ -87,6 +89,7 @@ class LoadOptions(TypedDict):
     checkpoint: NotRequired["str | Path | Checkpoint | None"]
     ranks: NotRequired[Ranks]
     weights: NotRequired[Mapping[str, Memory]]
+    remaps: NotRequired[bool]
     progress: NotRequired[Progress]
 
 
@@ -235,6 +238,8 @@ def _load(
             device.free_bytes() - in_place,
             device.granule,
         )
+        if options.get("remaps", False):
+            capacity = with_exchange(manifest, capacity, device)
         regions.memory.update(allocate_states(manifest, capacity, device))
         programs = _link(manifest, lowered, regions)
     loaded = Loaded(verified, device, regions.memory, programs, capacity, parts.knobs)

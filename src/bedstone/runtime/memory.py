@@ -9,7 +9,7 @@ go from one to another.
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from bedstone.errors import CapacityError
@@ -26,6 +26,9 @@ used in place lies where its file has it: aligned to its element type only."""
 
 _HEADROOM = 2**30
 _SPARE_SLOTS = 2
+_FEWEST_SLOTS = 2
+"""The null line and the slot of one sequence."""
+
 _MOST_CHUNK = 64 * 2**20
 
 
@@ -41,16 +44,35 @@ class PageTable(Frozen):
     row_tokens: int
 
 
+class Exchange(Frozen):
+    """Memory goes from paged states to per-sequence ones and back, `chunk` bytes at a time.
+
+    `tokens` and `slots` are the most that either can have then, of the other what one needs.
+    """
+
+    chunk: int
+    tokens: int
+    slots: int
+
+
 class Capacity(Frozen):
     """What the pooled states hold: `tokens` is a whole number of units of `unit` tokens.
 
-    `notes` says where this is not what was asked for.
+    `notes` says where this is not what was asked for. With an `exchange` it is what they hold until
+    memory goes from one to another.
     """
 
     tokens: int
     slots: int
     unit: int
     notes: tuple[str, ...] = ()
+    exchange: Exchange | None = None
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The tokens and the slots that there can ever be."""
+        exchange = self.exchange
+        return (exchange.tokens, exchange.slots) if exchange else (self.tokens, self.slots)
 
 
 def extents(shape: tuple[Dim, ...], upper: Mapping[str, int]) -> tuple[int, ...]:
@@ -165,6 +187,35 @@ def mapped_bytes(needs: Iterable[StateNeed], granule: int) -> int:
     held = tuple(needs)
     chunk = plan_chunk(held, granule)
     return sum(rounded_up(need.nbytes, chunk if need.unit else granule) for need in held)
+
+
+def plan_exchange(manifest: Manifest, capacity: Capacity, chunk: int) -> Exchange | None:
+    """How far paged and per-sequence states can grow at each other's cost.
+
+    None: there is one kind only, or nothing that one could give up.
+    """
+    needs = state_needs(manifest, capacity)
+    pooled = [state for name, state in manifest.states.items() if needs[name].unit]
+    paged = [state.bytes_per_token for state in pooled if state.bytes_per_token]
+    own = [state.bytes_per_seq for state in pooled if state.bytes_per_seq]
+    if not (paged and own):
+        return None
+    budget = sum(rounded_up(need.nbytes, chunk) for need in needs.values() if need.unit)
+
+    def most(of: Sequence[int], step: int, beside: Sequence[int], least: int) -> int:
+        room = budget - _in_chunks(beside, least, chunk)
+        every = range(budget // (sum(of) * step) + 2)
+        return step * (bisect_right(every, room, key=lambda n: _in_chunks(of, n * step, chunk)) - 1)
+
+    tokens = most(paged, capacity.unit, own, _FEWEST_SLOTS)
+    slots = most(own, 1, paged, capacity.unit)
+    grows = tokens > capacity.tokens or slots > capacity.slots
+    return Exchange(chunk, max(tokens, capacity.tokens), max(slots, capacity.slots)) if grows else None
+
+
+def _in_chunks(sizes: Sequence[int], count: int, chunk: int) -> int:
+    """Bytes of the chunks that `count` objects take in states with such bytes for each."""
+    return sum(rounded_up(count * each, chunk) for each in sizes)
 
 
 def rounded_up(nbytes: int, multiple: int) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import field
+from msgspec.structs import replace
 
 from bedstone.errors import CallerError, KernelError, ManifestError
 from bedstone.runtime.builtin import builtin_uses
@@ -14,6 +15,7 @@ from bedstone.runtime.memory import (
     array_bytes,
     plan_arena,
     plan_chunk,
+    plan_exchange,
     state_needs,
     upper_bounds,
 )
@@ -102,9 +104,17 @@ def carve(sizes: Mapping[Region, int], allocate: Callable[[int], Memory]) -> dic
 def allocate_states(manifest: Manifest, capacity: Capacity, device: Device) -> dict[Region, Memory]:
     """The states, as large as `capacity` says."""
     needs = state_needs(manifest, capacity)
-    chunk = plan_chunk(needs.values(), device.granule)
+    exchange = capacity.exchange
+    chunk = exchange.chunk if exchange else plan_chunk(needs.values(), device.granule)
     memory = device.allocate_states(tuple(needs.values()), chunk)
     return {Region("state", name): held for name, held in zip(needs, memory, strict=True)}
+
+
+def with_exchange(manifest: Manifest, capacity: Capacity, device: Device) -> Capacity:
+    """The capacity, with memory that goes between paged and per-sequence states, if it has both."""
+    needs = state_needs(manifest, capacity)
+    exchange = plan_exchange(manifest, capacity, device.chunk(tuple(needs.values())))
+    return replace(capacity, exchange=exchange)
 
 
 def make_ready(manifest: Manifest, programs: Sequence[LoweredProgram], regions: Regions) -> None:
