@@ -26,6 +26,7 @@ from bedstone.runtime.ports import (
     elements_of,
 )
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
+from bedstone.runtime.remap import remaps_of
 from bedstone.runtime.sinks import Sinks
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
@@ -89,6 +90,7 @@ class Executor:
         }
         self._sinks: dict[tuple[tuple[str, ...], int], Sinks] = {}
         self._lock = threading.RLock()
+        self.remaps = remaps_of(self._device, loaded.memory, self.capacity.exchange, self._lock)
         self._closed = False
         self._turn = 0
 
@@ -180,6 +182,8 @@ class Executor:
         for kind in ("state", "buffer"):
             memory = self._loaded.memory.get(Region(kind, name))
             if memory is not None:
+                if self.remaps is not None:
+                    self.remaps.require_whole(name)
                 return self._bytes(memory)
         raise CallerError(f"no state or buffer `{name}`")
 
@@ -283,6 +287,8 @@ class Executor:
     def begin(self) -> int:
         """The turn of a sequence that takes the states for itself; it ends the turns before it."""
         with self._lock:
+            if self.remaps is not None:
+                self.remaps.restore()
             self._turn += 1
             return self._turn
 
@@ -346,10 +352,10 @@ class Executor:
         memory = self._loaded.memory.get(Region("state", state))
         if memory is None:
             raise CallerError(f"no state `{state}`")
-        if not 0 <= offset <= offset + nbytes <= memory.nbytes:
+        room = memory.nbytes if self.remaps is None else max(memory.nbytes, memory.reserved)
+        if not 0 <= offset <= offset + nbytes <= room:
             raise CallerError(
-                f"state `{state}` has {memory.nbytes} bytes: [{offset}, {offset + nbytes}) is not "
-                "inside"
+                f"state `{state}` has {room} bytes: [{offset}, {offset + nbytes}) is not inside"
             )
         return memory.address + offset
 

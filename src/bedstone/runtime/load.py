@@ -31,6 +31,7 @@ from bedstone.runtime.regions import (
     Regions,
     allocate_regions,
     allocate_states,
+    kept_exchange,
     make_ready,
     require_one_process,
     resolve_functions,
@@ -240,7 +241,9 @@ def _load(
         )
         if options.get("remaps", False):
             capacity = with_exchange(manifest, capacity, device)
-        regions.memory.update(allocate_states(manifest, capacity, device))
+        states = allocate_states(manifest, capacity, device)
+        capacity = kept_exchange(capacity, states)
+        regions.memory.update(states)
         programs = _link(manifest, lowered, regions)
     loaded = Loaded(verified, device, regions.memory, programs, capacity, parts.knobs)
     _run_once(loaded, progress)

@@ -207,15 +207,26 @@ def plan_exchange(manifest: Manifest, capacity: Capacity, chunk: int) -> Exchang
         every = range(budget // (sum(of) * step) + 2)
         return step * (bisect_right(every, room, key=lambda n: _in_chunks(of, n * step, chunk)) - 1)
 
-    tokens = most(paged, capacity.unit, own, _FEWEST_SLOTS)
-    slots = most(own, 1, paged, capacity.unit)
-    grows = tokens > capacity.tokens or slots > capacity.slots
-    return Exchange(chunk, max(tokens, capacity.tokens), max(slots, capacity.slots)) if grows else None
+    tokens = max(capacity.tokens, most(paged, capacity.unit, own, _FEWEST_SLOTS))
+    slots = max(capacity.slots, most(own, 1, paged, capacity.unit))
+    grows = (tokens, slots) != (capacity.tokens, capacity.slots)
+    return Exchange(chunk, tokens, slots) if grows else None
 
 
 def _in_chunks(sizes: Sequence[int], count: int, chunk: int) -> int:
     """Bytes of the chunks that `count` objects take in states with such bytes for each."""
     return sum(rounded_up(count * each, chunk) for each in sizes)
+
+
+def runs(addresses: Iterable[int], nbytes: int) -> list[tuple[int, int]]:
+    """Where pieces of `nbytes` at some addresses start and end, neighbours as one."""
+    found: list[tuple[int, int]] = []
+    for address in sorted(addresses):
+        if found and found[-1][1] == address:
+            found[-1] = found[-1][0], address + nbytes
+        else:
+            found.append((address, address + nbytes))
+    return found
 
 
 def rounded_up(nbytes: int, multiple: int) -> int:

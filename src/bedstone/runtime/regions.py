@@ -117,6 +117,12 @@ def with_exchange(manifest: Manifest, capacity: Capacity, device: Device) -> Cap
     return replace(capacity, exchange=exchange)
 
 
+def kept_exchange(capacity: Capacity, states: Mapping[Region, Memory]) -> Capacity:
+    """The capacity as it is where the device reserved no addresses to remap to."""
+    reserved = any(memory.reserved for memory in states.values())
+    return capacity if reserved else replace(capacity, exchange=None)
+
+
 def make_ready(manifest: Manifest, programs: Sequence[LoweredProgram], regions: Regions) -> None:
     """Prepare the device for every launch of the programs at any vars.
 

@@ -2,6 +2,7 @@
 
 import ctypes
 import fcntl
+import mmap
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 from bedstone.errors import KernelError
 from bedstone.runtime.abi import abi_symbol, require_abi
 from bedstone.runtime.cpu.copies import Copies
-from bedstone.runtime.cpu.memory import map_zeros, view_of
+from bedstone.runtime.cpu.memory import LARGE_PAGE, forget, map_sparse, map_zeros, view_of
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
 from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
+from bedstone.runtime.memory import rounded_up, runs
 from bedstone.runtime.modules import Artifact
 from bedstone.spec.manifest import TensorMap
 from bedstone.target.features import lacks, read_features, stated_needs
@@ -30,6 +32,9 @@ _LOADING = threading.Lock()
 
 WORTH_A_COPY = 64 * 1024
 """Bytes of a weight from which on it is copied to large pages."""
+
+_WORTH_LARGE = 2
+"""Large pages that a state has, in the mean, where memory goes from state to state in such."""
 
 _APART = 4096
 """What the address of a state is a multiple of."""
@@ -68,12 +73,16 @@ class CpuDevice:
         """Memory like any other: the device is the host."""
         return self.allocate(nbytes)
 
-    def allocate_states(self, needs: Sequence[StateNeed], _chunk: int) -> tuple[Memory, ...]:
+    def allocate_states(self, needs: Sequence[StateNeed], chunk: int) -> tuple[Memory, ...]:
         """In one piece, committed as tokens arrive; a single sequence commits small pages.
 
         Alone few would fill a large page, and each takes 0.3 ms of the step that is the first to
-        reach it, 60 of them in a model of 30 layers.
+        reach it, 60 of them in a model of 30 layers. With chunks each state has addresses for all
+        that there is, where the system does not count addresses as memory.
         """
+        sparse = self._sparse_states(needs, chunk) if chunk > 1 else None
+        if sparse is not None:
+            return sparse
         sizes = [-(-need.nbytes // _APART) * _APART for need in needs]
         whole = map_zeros(sum(sizes), large=any(need.many for need in needs))
         offsets = accumulate(sizes, initial=0)
@@ -81,6 +90,30 @@ class CpuDevice:
             Memory(whole.address + offset, need.nbytes, whole)
             for offset, need in zip(offsets, needs, strict=False)
         )
+
+    def _sparse_states(self, needs: Sequence[StateNeed], chunk: int) -> tuple[Memory, ...] | None:
+        most = sum(rounded_up(need.nbytes, chunk) for need in needs if need.unit)
+        sizes = [most if need.unit else rounded_up(need.nbytes, chunk) for need in needs]
+        whole = map_sparse(sum(sizes), large=chunk % LARGE_PAGE == 0)
+        if whole is None:
+            return None
+        offsets = accumulate(sizes, initial=0)
+        return tuple(
+            Memory(whole.address + offset, need.nbytes, whole, most if need.unit else 0)
+            for offset, need in zip(offsets, needs, strict=False)
+        )
+
+    def chunk(self, needs: Sequence[StateNeed]) -> int:
+        """A large page, where states fill a few of them each; else a page of the system's."""
+        pooled = [need.nbytes for need in needs if need.unit]
+        large = sum(pooled) >= _WORTH_LARGE * len(pooled) * LARGE_PAGE
+        return LARGE_PAGE if large else mmap.PAGESIZE
+
+    def remap(self, moves: Sequence[tuple[int, int]], chunk: int) -> Finished:
+        """Give back what lies at some addresses: others take as much when they are touched."""
+        for start, stop in runs((source for source, _ in moves), chunk):
+            forget(start, stop - start)
+        return Finished()
 
     def release(self, _memory: Memory) -> None:
         """The pages go with the last that refers to them."""

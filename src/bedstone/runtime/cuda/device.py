@@ -12,6 +12,7 @@ from bedstone.runtime.cuda.driver import OUT_OF_MEMORY, CudaError, Driver
 from bedstone.runtime.cuda.externs import product_of, reachable_sizes, require_room
 from bedstone.runtime.cuda.launches import Target, attributes_of
 from bedstone.runtime.cuda.modules import Modules
+from bedstone.runtime.cuda.remap import Remap
 from bedstone.runtime.cuda.staging import Staged, Staging, Unstaged
 from bedstone.runtime.cuda.states import States, plan_arenas
 from bedstone.runtime.cuda.steps import Steps
@@ -29,6 +30,7 @@ from bedstone.runtime.device import (
 )
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
+from bedstone.runtime.memory import plan_chunk
 from bedstone.runtime.modules import Artifact
 from bedstone.spec.manifest import TensorMap
 
@@ -57,6 +59,7 @@ class CudaDevice:
         self._on_close(self._free_all)
         self._states = States(driver)
         self._on_close(self._states.close)
+        self._remap: Remap | None = None
         self._modules = Modules(driver)
         self._on_close(self._modules.close)
         self._targets: list[Target] = []
@@ -94,6 +97,16 @@ class CudaDevice:
         """Addresses that stay, with chunks of memory behind them."""
         self._driver.enter()
         return self._states.allocate(plan_arenas(needs, chunk, self.granule), self._stream)
+
+    def chunk(self, needs: Sequence[StateNeed]) -> int:
+        """That in which states are mapped."""
+        return plan_chunk(needs, self.granule)
+
+    def remap(self, moves: Sequence[tuple[int, int]], chunk: int) -> Remap:
+        """Unmap chunks and map them elsewhere, in a thread of its own."""
+        self._driver.enter()
+        self._remap = Remap(self._driver, self._states, moves, chunk, self._stream)
+        return self._remap
 
     def release(self, memory: Memory) -> None:
         """Free memory, after everything that may use it."""
@@ -234,6 +247,8 @@ class CudaDevice:
 
     def close(self) -> None:
         """Wait for the device, then let go of everything."""
+        if self._remap is not None:
+            self._remap.close()
         with contextlib.suppress(CudaError):  # after a fault every call answers with it
             self._synchronized()
         self._held.close()

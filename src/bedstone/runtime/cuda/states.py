@@ -6,12 +6,12 @@ chunks may move to it later without anything that points at it changing.
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from bedstone.errors import CapacityError
 from bedstone.runtime.cuda.driver import OUT_OF_MEMORY, CudaError, Driver
 from bedstone.runtime.device import Memory, StateNeed
-from bedstone.runtime.memory import rounded_up
+from bedstone.runtime.memory import rounded_up, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +43,13 @@ def plan_arenas(needs: Sequence[StateNeed], chunk: int, granule: int) -> tuple[A
     return tuple(arenas)
 
 
-@dataclass(slots=True)
-class _Held:
-    address: int
-    reserved: int
-    mapped: list[tuple[int, int, int]] = field(default_factory=list)
-
-
 class States:
-    """The arenas of a device."""
+    """The arenas of a device: what is reserved, and which chunk of what size lies where."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._held: list[_Held] = []
+        self._reserved: dict[int, int] = {}
+        self._mapped: dict[int, tuple[int, int]] = {}
 
     def allocate(self, arenas: Sequence[Arena], stream: int) -> tuple[Memory, ...]:
         """Reserve and map every arena, zero-filled.
@@ -73,31 +67,46 @@ class States:
                 "device memory are left"
             ) from error
 
+    def move(self, moves: Sequence[tuple[int, int]], nbytes: int) -> None:
+        """Put chunks of `nbytes` at some addresses behind others, (from, to) each.
+
+        Nothing uses either. Any thread may ask, while no other does.
+        """
+        for source, target in moves:
+            self._driver.unmap(source, nbytes)
+            _, chunk = self._mapped.pop(source)
+            try:
+                self._map(target, nbytes, chunk)
+            except CudaError:
+                self._driver.discard(chunk)
+                raise
+        for start, stop in runs((target for _, target in moves), nbytes):
+            self._driver.allow(start, stop - start)
+
     def close(self) -> None:
         """Unmap everything and give it back."""
-        for held in reversed(self._held):
-            with contextlib.suppress(CudaError):  # after a fault every call answers with it
-                self._release(held)
-        self._held.clear()
+        with contextlib.suppress(CudaError):  # after a fault every call answers with it
+            for address, (nbytes, chunk) in self._mapped.items():
+                self._driver.unmap(address, nbytes)
+                self._driver.discard(chunk)
+            for address, nbytes in reversed(self._reserved.items()):
+                self._driver.unreserve(address, nbytes)
+        self._mapped.clear()
+        self._reserved.clear()
 
     def _allocate(self, arena: Arena, stream: int) -> Memory:
         if not arena.reserved:
             return Memory(0, 0, None)
-        held = _Held(self._driver.reserve(arena.reserved), arena.reserved)
-        self._held.append(held)
-        at = held.address
+        address = at = self._driver.reserve(arena.reserved)
+        self._reserved[address] = arena.reserved
         for nbytes in arena.chunks:
-            chunk = self._driver.create(nbytes)
-            self._driver.map(at, nbytes, chunk)
-            held.mapped.append((at, nbytes, chunk))
+            self._map(at, nbytes, self._driver.create(nbytes))
             at += nbytes
-        if at > held.address:
-            self._driver.allow(held.address, at - held.address)
-            self._driver.zero(held.address, at - held.address, stream)
-        return Memory(held.address, arena.nbytes, held, arena.reserved)
+        if at > address:
+            self._driver.allow(address, at - address)
+            self._driver.zero(address, at - address, stream)
+        return Memory(address, arena.nbytes, self, arena.reserved)
 
-    def _release(self, held: _Held) -> None:
-        for address, nbytes, chunk in held.mapped:
-            self._driver.unmap(address, nbytes)
-            self._driver.discard(chunk)
-        self._driver.unreserve(held.address, held.reserved)
+    def _map(self, address: int, nbytes: int, chunk: int) -> None:
+        self._driver.map(address, nbytes, chunk)
+        self._mapped[address] = nbytes, chunk
