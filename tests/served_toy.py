@@ -61,10 +61,11 @@ def served_manifest(
     told: bool = True,
     emits: bool = True,
     pieces: bool = True,
+    line: int = 8,
 ) -> Manifest:
     """Pages of `page` tokens, `width` a sequence, `groups` sequences a step, `rows` a piece.
 
-    `folded`: each sequence has a line that adds up its tokens, too. Programs that are not `told`
+    `folded`: each sequence has `line` bytes whose first add up its tokens, too. Programs that are not `told`
     step all their groups always; a prompt's piece that does not emit hands no token back, and
     without `pieces` prompts go in token by token.
     """
@@ -91,7 +92,7 @@ def served_manifest(
     }
     if folded:
         inputs["line"] = Buffer("i32", (1, "seqs"), "input", domain=_index("sums", 8))
-    own = {"sums": State(bytes_per_seq=8)} if folded else {}
+    own = {"sums": State(bytes_per_seq=line)} if folded else {}
     return Manifest(
         model="served",
         vars={"seqs": Var(groups, "groups"), "tokens": Var(max(rows, groups), "rows")},

@@ -155,6 +155,7 @@ def _loaded(
         threads=threads,
         tokens=tokens,
         sequences=package.lock.sequences,
+        remaps=True,
         checkpoint=opened,
         cache=cache_directory(),
         progress=stages.step,

@@ -106,7 +106,8 @@ class Stats(Frozen):
     `fed_tokens` are of pieces of prompts, as they go in. `evicted` are prefixes that had to make
     way, `parked` those of them that went to the host's memory.
     `batch` are the requests running now, each (id, tokens held, tokens made); `pages` of the pool
-    are free, held by running sequences, or kept for prefixes.
+    are free, held by running sequences, or kept for prefixes; `remaps` is how often memory went
+    from pages to slots or back.
     """
 
     running: int
@@ -128,6 +129,7 @@ class Stats(Frozen):
     preempted: int
     evicted: int
     parked: int
+    remaps: int = 0
 
 
 class Engine(Protocol):

@@ -134,7 +134,7 @@ def _told(session: Executor, protocol: Protocol) -> frozenset[str]:
 
 def _context(session: Executor, protocol: Protocol) -> int:
     capacity = session.capacity
-    held = capacity.tokens if protocol.page_tables else None
+    held = capacity.reach[0] if protocol.page_tables else None
     return longest(protocol, session.manifest, capacity, held)
 
 

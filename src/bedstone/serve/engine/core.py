@@ -48,7 +48,7 @@ class Core:
         self._options = options
         self._ledger = Ledger()
         self._holdings = Holdings(session, able, reuse=options.reuse, host_bytes=options.host_bytes)
-        pages, _, _ = self._holdings.pages
+        pages = self._holdings.most_pages
         if pages:
             able = replace(able, context=min(able.context, pages * self._holdings.unit))
         self._able = able
@@ -131,6 +131,8 @@ class Core:
         self._turns += 1
         if now >= self._next_deadline:
             self._end_late(now)
+        if self._holdings.landed():
+            self._restless = True
         if not self._go_on():
             self._compose()
             self._go_on()
@@ -170,6 +172,7 @@ class Core:
             preempted=self._preempted,
             evicted=self._holdings.evicted,
             parked=self._holdings.parked,
+            remaps=self._holdings.remaps,
         )
 
     # --- a turn ---

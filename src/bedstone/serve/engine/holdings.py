@@ -17,10 +17,12 @@ from bedstone.pool import (
     Parked,
     Pool,
     PrefixTree,
+    Remapping,
     SlotCopy,
 )
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import Abilities
+from bedstone.serve.engine.remapper import Remapper, arenas_of
 
 _SPARE_SLOTS = 2
 
@@ -42,7 +44,12 @@ class Holdings:
         self._paged = tuple((n, s.bytes_per_token) for n, s in states if s.bytes_per_token)
         self._own = tuple((n, s.bytes_per_seq) for n, s in states if s.bytes_per_seq)
         self._room = self._host_room(host_bytes)
-        self._pool = Pool(self._geometry(abilities), self._room)
+        arenas = arenas_of(session, self.unit)
+        self._pool = Pool(self._geometry(abilities), self._room, arenas)
+        self._remapper: Remapper | None = None
+        if arenas is not None and session.remaps is not None:
+            names = tuple(name for name, _ in (*self._paged, *self._own))
+            self._remapper = Remapper(self._pool, arenas, session.remaps, names)
         self._tree = PrefixTree(self._pool) if reuse else None
         self._reserve = session.reserve(host_bytes) if host_bytes else None
         self.evicted = 0
@@ -72,8 +79,21 @@ class Holdings:
         return tally.total - pad, tally.held - pad, tally.kept
 
     @property
+    def most_pages(self) -> int:
+        """How many pages a sequence can have that runs alone."""
+        pad = self._pad is not None
+        return self._pool.most_pages(1 + pad) - (len(self._pad.pages) if self._pad else 0)
+
+    @property
+    def remaps(self) -> int:
+        """How often memory went from pages to slots or back."""
+        return self._remapper.made if self._remapper else 0
+
+    @property
     def free_pages(self) -> int:
-        """How many pages no sequence holds."""
+        """How many pages no sequence holds, or could be had for what none holds."""
+        if self._remapper is not None:
+            return self._remapper.unheld_bytes // self._remapper.page_bytes
         return self._pool.pages.total - self._pool.pages.held
 
     @property
@@ -83,12 +103,31 @@ class Holdings:
 
     @property
     def free_slots(self) -> int | None:
-        """How many slots no sequence holds; None where they need none."""
+        """How many slots no sequence holds; None where they need none, or take pages for it."""
         tally = self._pool.slots
-        return tally.total - tally.held if self.geometry.per_sequence else None
+        limited = self.geometry.per_sequence and self._remapper is None
+        return tally.total - tally.held if limited else None
 
-    def begin(self, tokens: Sequence[int], room: int) -> tuple[Lease, int] | Denial:
-        """A lease of `room` tokens for a sequence of `tokens`, and how many of them it has."""
+    def pages_for(self, tokens: int) -> int:
+        """How many pages a sequence of so many tokens takes, and what its slot is worth in such."""
+        slot = self._remapper.slot_bytes // self._remapper.page_bytes if self._remapper else 0
+        return self.geometry.pages_for(tokens) + slot
+
+    def landed(self) -> bool:
+        """Whether memory that was on its way has arrived since this was last asked."""
+        return self._remapper is not None and self._remapper.landed()
+
+    def foresee(self, pages: int) -> None:
+        """Sequences will soon want so many pages: have memory set out where it is elsewhere."""
+        if self._remapper is not None:
+            self._pool.foresee(pages)
+            self._remapper.go_on(wait=False)
+
+    def begin(self, tokens: Sequence[int], room: int, *, wait: bool) -> tuple[Lease, int] | Denial:
+        """A lease of `room` tokens for a sequence of `tokens`, and how many of them it has.
+
+        `wait` for memory that is on its way: nobody else runs meanwhile.
+        """
         woken = False
         while True:
             hit, length = self._found(tokens, wakes=not woken)
@@ -99,7 +138,7 @@ class Holdings:
                 self._copy(lease.copies)
                 return lease, lease.length
             # what was evicted may be what was found: looked up again
-            if not isinstance(lease, Busy) or not self._evict():
+            if not self._helped(lease, wait=wait):
                 return lease
 
     def extend(self, lease: Lease, room: int) -> bool:
@@ -108,7 +147,7 @@ class Holdings:
             denial = lease.extend(room)
             if denial is None:
                 return True
-            if not isinstance(denial, Busy) or not self._evict():
+            if not self._helped(denial):
                 return False
 
     def grow(self, leases: Sequence[Lease]) -> tuple[int, ...]:
@@ -128,7 +167,7 @@ class Holdings:
         if not whole:
             return
         while not isinstance(kept := lease.checkpoint(whole), Checkpoint):
-            if not isinstance(kept, Busy) or not self._evict():
+            if not self._helped(kept):
                 return
         self._copy(kept.copies)
         self._tree.insert(tokens[:whole], kept)
@@ -142,7 +181,9 @@ class Holdings:
         self._tree.insert(tokens, lease.retire())
 
     def close(self) -> None:
-        """Forget what is kept."""
+        """Forget what is kept, once no memory is on its way."""
+        if self._remapper is not None:
+            self._remapper.go_on(wait=True)
         if self._tree is not None:
             self._tree.close()
         if self._reserve is not None:
@@ -192,6 +233,12 @@ class Holdings:
         if self._tree is not None:
             self._tree.insert(tokens[:length], kept)
         return kept
+
+    def _helped(self, denial: Denial, *, wait: bool = True) -> bool:
+        """Whether it makes sense to ask again: memory has arrived, or a prefix was given up."""
+        if isinstance(denial, Remapping):
+            return self._remapper is not None and self._remapper.go_on(wait=wait)
+        return isinstance(denial, Busy) and self._evict()
 
     def _evict(self) -> bool:
         evicted = self._tree.evict() if self._tree else None

@@ -57,13 +57,13 @@ class Queue:
             # two that came together share a prefix: the second waits for the first's
             if any(self._shares(sequence, each) for each in begun):
                 continue
-            if not self._begin(sequence):
+            if not self._begin(sequence, alone=not (growing or begun)):
                 break
             begun.append(sequence)
         return begun
 
     def _waiter(self, sequence: Sequence, prompts: Items[Sequence]) -> Waiter:
-        pages = self._holdings.geometry.pages_for
+        pages = self._holdings.pages_for
         return Waiter(
             now=pages(self._room(sequence)),
             worst=pages(sequence.most),
@@ -98,9 +98,9 @@ class Queue:
             and sequence.tokens[:count] == prompt.tokens[:count]
         )
 
-    def _begin(self, sequence: Sequence) -> bool:
-        """Lease what a sequence needs; False: there is not as much after all."""
-        found = self._holdings.begin(sequence.tokens, self._room(sequence))
+    def _begin(self, sequence: Sequence, *, alone: bool) -> bool:
+        """Lease what a sequence needs; False: there is not as much after all, or not yet."""
+        found = self._holdings.begin(sequence.tokens, self._room(sequence), wait=alone)
         if isinstance(found, Denial):
             return False
         sequence.lease, sequence.had = found

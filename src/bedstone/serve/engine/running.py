@@ -70,6 +70,7 @@ class Running:
             return True
         while some := self.rows.short(ahead + _SOON):
             if self._holdings.idle_pages < len(self) + len(some):
+                self._holdings.foresee(len(self) + len(some))
                 break
             leases = [_lease(sequence) for sequence in some]
             places = [len(lease.pages) for lease in leases]

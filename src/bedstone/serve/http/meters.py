@@ -41,6 +41,7 @@ COUNTERS = {
     "preempted": "Times a running request had to give way.",
     "evicted": "Kept prompts that had to make way.",
     "parked": "Kept prompts that made way to the host's memory.",
+    "remaps": "Times memory went from pages to slots or back.",
 }
 
 

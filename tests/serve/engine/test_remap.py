@@ -1,0 +1,150 @@
+"""Sequences that only fit because memory goes from pages to slots and back."""
+
+import ctypes
+import mmap
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bedstone.errors import CallerError
+from bedstone.runtime.load import load
+from bedstone.runtime.lower import Region
+from bedstone.serve.engine.options import Options
+from driven import Driven
+from served_toy import answers, served_parts
+
+CHUNK = 4096
+TOKENS = 8 * CHUNK // 8
+"""Tokens of 8 bytes that the paged state has at first: eight chunks."""
+
+SEQUENCES = 4
+"""With the null line and a spare one six slots at first, of a chunk each."""
+
+MOST = TOKENS + 4 * CHUNK // 8
+"""Tokens of a sequence that is alone: four slots are given up for it."""
+
+SHAPE = {"page": 4, "width": MOST // 4, "groups": 12, "rows": 64, "folded": True, "line": CHUNK}
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory, cache):
+    return served_parts(tmp_path_factory.mktemp("served"), cache, **SHAPE)
+
+
+@contextmanager
+def opened(parts, cache, *, remaps=True, tokens=TOKENS, sequences=SEQUENCES):
+    options = {"tokens": tokens, "sequences": sequences, "remaps": remaps}
+    with load(parts, cache=cache, threads=1, **options) as session:
+        yield session
+
+
+@pytest.fixture
+def session(parts, cache):
+    with opened(parts, cache) as session:
+        yield session
+
+
+_MINCORE = ctypes.CDLL(None).mincore
+_MINCORE.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+
+
+def resident(session) -> int:
+    """Bytes of the states that the system has given memory."""
+    found = 0
+    for name in ("kv", "sums"):
+        memory = session.loaded.memory[Region("state", name)]
+        pages = np.zeros(-(-memory.reserved // mmap.PAGESIZE), np.uint8)
+        assert not _MINCORE(memory.address, memory.reserved, pages.ctypes.data)
+        found += int((pages & 1).sum()) * mmap.PAGESIZE
+    return found
+
+
+BUDGET = 14 * CHUNK
+
+
+def short(index: int) -> list[int]:
+    return [1 + index, 2, 3 + index]
+
+
+def long(index: int, count: int) -> list[int]:
+    return [(7 * at + index) % 90 for at in range(count)]
+
+
+def require_answers(engine, asked):
+    engine.finish()
+    for name, (prompt, count) in asked.items():
+        assert engine.tokens[name] == answers(prompt, count, folded=True), name
+        assert engine.ends[name].reason == "length"
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_many_short_sequences_then_few_long_ones_and_many_again(session, reuse):
+    engine = Driven(session, Options(reuse=reuse))
+    most = 0
+    for turn in range(2):
+        asked = {f"s{turn}.{i}": (short(i), 20) for i in range(12)}
+        for name, (prompt, count) in asked.items():
+            engine.submit(name, prompt, count)
+        while engine.core.busy:
+            engine.turn()
+            most = max(most, len(engine.core._rows))
+            assert resident(session) <= BUDGET
+        require_answers(engine, asked)
+        asked = {f"l{turn}.{i}": (long(i, MOST - 60 - i), 50) for i in range(2)}
+        for name, (prompt, count) in asked.items():
+            engine.submit(name, prompt, count)
+        require_answers(engine, asked)
+        assert resident(session) <= BUDGET
+    # all twelve had slots at once, of which there are six at first
+    assert most == 12
+    assert engine.core.stats().remaps >= 4
+    engine.core.close()
+
+
+def test_a_pool_of_a_fixed_split_holds_neither(parts, cache):
+    with opened(parts, cache, remaps=False) as session:
+        engine = Driven(session, Options(reuse=False))
+        with pytest.raises(CallerError, match="context"):
+            engine.submit("l", long(0, MOST - 60), 50)
+        for i in range(12):
+            engine.submit(f"s{i}", short(i), 20)
+        most = 0
+        while engine.core.busy:
+            engine.turn()
+            most = max(most, len(engine.core._rows))
+        assert most == SEQUENCES + 1
+        assert engine.core.stats().remaps == 0
+
+
+@settings(max_examples=25)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MOST - 100)), min_size=1, max_size=8))
+def test_any_mix_is_answered_as_a_large_pool_does(parts, cache, sizes):
+    """Each (length of the answer's scale, of the prompt), some of them at once."""
+    with opened(parts, cache) as session:
+        engine = Driven(session)
+        asked = {}
+        for index, (scale, length) in enumerate(sizes):
+            length = length if index % 3 == 0 else 1 + length % 40
+            asked[f"r{index}"] = (long(index, length), 1 + 12 * scale)
+            engine.submit(f"r{index}", *asked[f"r{index}"])
+            if index % 2:
+                engine.turn()
+        require_answers(engine, asked)
+        assert resident(session) <= BUDGET
+        engine.core.close()
+
+
+def test_a_sequence_of_its_own_finds_the_states_as_they_were_at_first(session):
+    engine = Driven(session, Options(reuse=False))
+    engine.submit("long", long(0, MOST - 60), 5)
+    engine.finish()
+    assert engine.core.stats().remaps == 1
+    with pytest.raises(CallerError, match="`sums` is not in one piece: its memory was remapped"):
+        session.region("sums")
+    engine.core.close()
+    prompt = long(3, TOKENS - 60)
+    assert list(session.generate(prompt, 9)) == answers(prompt, 9, folded=True)
+    assert session.region("sums").size == (SEQUENCES + 2) * CHUNK
