@@ -26,7 +26,7 @@ from bedstone.runtime.ports import (
     elements_of,
 )
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
-from bedstone.runtime.remap import remaps_of
+from bedstone.runtime.remap import Remaps, remaps_of
 from bedstone.runtime.sinks import Sinks
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
@@ -90,7 +90,7 @@ class Executor:
         }
         self._sinks: dict[tuple[tuple[str, ...], int], Sinks] = {}
         self._lock = threading.RLock()
-        self.remaps = remaps_of(self._device, loaded.memory, self.capacity.exchange, self._lock)
+        self._remaps = remaps_of(self._device, loaded.memory, self.capacity.exchange, self._lock)
         self._closed = False
         self._turn = 0
 
@@ -113,6 +113,11 @@ class Executor:
     def capacity(self) -> Capacity:
         """What the pooled states hold, with notes where that is not what was asked for."""
         return self._loaded.capacity
+
+    @property
+    def remaps(self) -> Remaps | None:
+        """How memory goes from state to state; None where it stays."""
+        return self._remaps
 
     @property
     def knobs(self) -> Knobs | None:
@@ -182,8 +187,8 @@ class Executor:
         for kind in ("state", "buffer"):
             memory = self._loaded.memory.get(Region(kind, name))
             if memory is not None:
-                if self.remaps is not None:
-                    self.remaps.require_whole(name)
+                if self._remaps is not None:
+                    self._remaps.require_whole(name)
                 return self._bytes(memory)
         raise CallerError(f"no state or buffer `{name}`")
 
@@ -287,8 +292,8 @@ class Executor:
     def begin(self) -> int:
         """The turn of a sequence that takes the states for itself; it ends the turns before it."""
         with self._lock:
-            if self.remaps is not None:
-                self.remaps.restore()
+            if self._remaps is not None:
+                self._remaps.restore()
             self._turn += 1
             return self._turn
 
@@ -352,7 +357,7 @@ class Executor:
         memory = self._loaded.memory.get(Region("state", state))
         if memory is None:
             raise CallerError(f"no state `{state}`")
-        room = memory.nbytes if self.remaps is None else max(memory.nbytes, memory.reserved)
+        room = memory.nbytes if self._remaps is None else max(memory.nbytes, memory.reserved)
         if not 0 <= offset <= offset + nbytes <= room:
             raise CallerError(
                 f"state `{state}` has {room} bytes: [{offset}, {offset + nbytes}) is not inside"

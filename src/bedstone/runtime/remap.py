@@ -49,8 +49,10 @@ class Remaps:
         pairs = [((each.source, each.at), (each.target, each.to)) for each in moves]
         found = [(self._address(one), self._address(other)) for one, other in pairs]
         with self._lock:
-            if self._under_way is not None and not self._under_way.ready:
-                raise CallerError("a remap is under way: expected its end first")
+            if self._under_way is not None:
+                if not self._under_way.ready:
+                    raise CallerError("a remap is under way: expected its end first")
+                self._under_way.wait()
             self._under_way = self._device.remap(found, self._chunk)
             for one, other in pairs:
                 _cancel(one, self._gained, self._lost)

@@ -80,6 +80,19 @@ def require_answers(engine, asked):
         assert engine.ends[name].reason == "length"
 
 
+def require_mix(engine, sizes):
+    """Of each, so many times 12 tokens follow a prompt of such a length; some come at once."""
+    asked = {}
+    for index, (scale, length) in enumerate(sizes):
+        length = length if index % 3 == 0 else 1 + length % 40
+        asked[f"r{index}"] = (long(index, length), 1 + 12 * scale)
+        engine.submit(f"r{index}", *asked[f"r{index}"])
+        if index % 2:
+            engine.turn()
+    require_answers(engine, asked)
+    engine.core.close()
+
+
 @pytest.mark.parametrize("reuse", [False, True])
 def test_many_short_sequences_then_few_long_ones_and_many_again(session, reuse):
     engine = Driven(session, Options(reuse=reuse))
@@ -122,19 +135,9 @@ def test_a_pool_of_a_fixed_split_holds_neither(parts, cache):
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, MOST - 100)), min_size=1, max_size=8))
 def test_any_mix_is_answered_as_a_large_pool_does(parts, cache, sizes):
-    """Each (length of the answer's scale, of the prompt), some of them at once."""
     with opened(parts, cache) as session:
-        engine = Driven(session)
-        asked = {}
-        for index, (scale, length) in enumerate(sizes):
-            length = length if index % 3 == 0 else 1 + length % 40
-            asked[f"r{index}"] = (long(index, length), 1 + 12 * scale)
-            engine.submit(f"r{index}", *asked[f"r{index}"])
-            if index % 2:
-                engine.turn()
-        require_answers(engine, asked)
+        require_mix(Driven(session), sizes)
         assert resident(session) <= BUDGET
-        engine.core.close()
 
 
 def test_a_sequence_of_its_own_finds_the_states_as_they_were_at_first(session):
@@ -148,3 +151,101 @@ def test_a_sequence_of_its_own_finds_the_states_as_they_were_at_first(session):
     prompt = long(3, TOKENS - 60)
     assert list(session.generate(prompt, 9)) == answers(prompt, 9, folded=True)
     assert session.region("sums").size == (SEQUENCES + 2) * CHUNK
+
+
+class Late:
+    """Remaps that a device makes only a while after they were asked for."""
+
+    def __init__(self, device, polls):
+        self.device, self.polls = device, polls
+        self.asked = self.waited = 0
+        self.moves = None
+
+    def __call__(self, moves, chunk):
+        assert self.moves is None
+        self.moves, self.chunk, self.left = moves, chunk, self.polls
+        self.asked += 1
+        return self
+
+    @property
+    def ready(self):
+        self.left -= 1
+        return self.moves is None or self.left < 0
+
+    def wait(self):
+        if self.moves is None:
+            return
+        self.waited += self.left >= 0
+        type(self.device).remap(self.device, self.moves, self.chunk).wait()
+        for _, target in self.moves:
+            self.device.clear(target, self.chunk)
+        self.moves = None
+
+
+def made_late(session, polls):
+    device = session.loaded.device
+    device.remap = Late(device, polls)
+    return device.remap
+
+
+@pytest.fixture
+def late(session):
+    return made_late(session, 3)
+
+
+def test_who_waits_for_memory_asks_again_and_nothing_is_evicted(session, late):
+    """Steps go on meanwhile; what is kept for others stays as long as there is memory."""
+    engine = Driven(session)
+    for i in range(4):
+        engine.submit(f"first{i}", short(i), 1)
+    engine.finish()
+    engine.submit("runs", long(0, 30), 200)
+    while not len(engine.core._rows):
+        engine.turn()
+    waited, steps = late.waited, engine.core.stats().steps
+    engine.submit("waits", long(1, 9), 5)
+    while late.asked < 2:
+        engine.turn()
+        assert engine.core.stats().evicted == 0
+    assert late.waited == waited
+    while "waits" not in engine.tokens:
+        engine.turn()
+    assert engine.core.stats().steps > steps + 3
+    engine.finish()
+    assert engine.core.stats().evicted == 0
+    assert engine.tokens["waits"] == answers(long(1, 9), 5, folded=True)
+    assert engine.tokens["runs"] == answers(long(0, 30), 200, folded=True)
+    engine.core.close()
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 6),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, MOST - 100)), min_size=1, max_size=8),
+)
+def test_any_mix_is_answered_where_memory_comes_late(parts, cache, polls, sizes):
+    with opened(parts, cache) as session:
+        made_late(session, polls)
+        require_mix(Driven(session), sizes)
+
+
+def test_an_engine_that_is_closed_leaves_nothing_on_its_way(session, late):
+    engine = Driven(session, Options(reuse=False))
+    for i in range(7):
+        engine.submit(f"{i}", short(i), 30)
+    while late.moves is None:
+        engine.turn()
+    engine.core.cancel_all()
+    engine.core.close()
+    assert late.moves is None
+
+
+def test_memory_that_will_be_wanted_is_on_its_way_before(session, late):
+    """A sequence that grows past what is there is told nothing, and waits for nothing."""
+    late.polls = 1
+    engine = Driven(session, Options(reuse=False))
+    engine.submit("grows", long(0, TOKENS - 40), 90)
+    engine.finish()
+    assert (late.asked, late.waited) == (1, 0)
+    assert engine.tokens["grows"] == answers(long(0, TOKENS - 40), 90, folded=True)
+    engine.core.close()
