@@ -65,9 +65,9 @@ def served_manifest(
 ) -> Manifest:
     """Pages of `page` tokens, `width` a sequence, `groups` sequences a step, `rows` a piece.
 
-    `folded`: each sequence has `line` bytes whose first add up its tokens, too. Programs that are not `told`
-    step all their groups always; a prompt's piece that does not emit hands no token back, and
-    without `pieces` prompts go in token by token.
+    `folded`: each sequence has `line` bytes, of which the first add up its tokens, too. Programs
+    that are not `told` step all their groups always; a prompt's piece that does not emit hands no
+    token back, and without `pieces` prompts go in token by token.
     """
     context, many = page * width, "seqs" if told else groups
     made = _Programs(page, width, folded=folded)

@@ -83,8 +83,8 @@ def require_answers(engine, asked):
 def require_mix(engine, sizes):
     """Of each, so many times 12 tokens follow a prompt of such a length; some come at once."""
     asked = {}
-    for index, (scale, length) in enumerate(sizes):
-        length = length if index % 3 == 0 else 1 + length % 40
+    for index, (scale, most) in enumerate(sizes):
+        length = most if index % 3 == 0 else 1 + most % 40
         asked[f"r{index}"] = (long(index, length), 1 + 12 * scale)
         engine.submit(f"r{index}", *asked[f"r{index}"])
         if index % 2:

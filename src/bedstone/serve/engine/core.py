@@ -48,9 +48,7 @@ class Core:
         self._options = options
         self._ledger = Ledger()
         self._holdings = Holdings(session, able, reuse=options.reuse, host_bytes=options.host_bytes)
-        pages = self._holdings.most_pages
-        if pages:
-            able = replace(able, context=min(able.context, pages * self._holdings.unit))
+        able = replace(able, context=self._holdings.longest(able.context))
         self._able = able
         self._most = min(able.sequences, options.sequences or able.sequences)
         row, unit, pad = self._holdings.geometry.row, self._holdings.unit, self._holdings.pad_page
@@ -131,8 +129,7 @@ class Core:
         self._turns += 1
         if now >= self._next_deadline:
             self._end_late(now)
-        if self._holdings.landed():
-            self._restless = True
+        self._restless |= self._holdings.landed()
         if not self._go_on():
             self._compose()
             self._go_on()

@@ -78,11 +78,11 @@ class Holdings:
         tally, pad = self._pool.pages, len(self._pad.pages) if self._pad else 0
         return tally.total - pad, tally.held - pad, tally.kept
 
-    @property
-    def most_pages(self) -> int:
-        """How many pages a sequence can have that runs alone."""
-        pad = self._pad is not None
-        return self._pool.most_pages(1 + pad) - (len(self._pad.pages) if self._pad else 0)
+    def longest(self, context: int) -> int:
+        """How long a sequence of `context` tokens at most can be that runs alone."""
+        pad = self._pad.pages if self._pad else ()
+        pages = self._pool.most_pages(1 + bool(self._pad)) - len(pad)
+        return min(context, pages * self.unit) if self.geometry.pages else context
 
     @property
     def remaps(self) -> int:
