@@ -118,7 +118,8 @@ def command(
 
     keys = read_keys(api_key_file)
     require_private(host, keys, told=without_key)
-    pinned, width = device_target(target, device), _width(checkpoint, sequences)
+    pinned = device_target(target, device)
+    width = _width(checkpoint, sequences)
     wanted = Wanted(numerics, context, pinned, width, traces, sampler=True, weights=weights)
     origins = read_origins(allow_origin or ())
     manners = Manners(name, host, timeout, body * MEBI, tool_parser, reasoning, origins, HEARD[log])
