@@ -140,6 +140,28 @@ def test_a_waking_that_is_given_up_gives_its_pages_back():
         waking.awake()
 
 
+def test_what_is_awake_is_the_checkpoints_and_no_more_the_wakings():
+    pool = Pool(BOTH, ROOM)
+    checkpoint = kept(pool, 6)
+    parked = pool.park(checkpoint)
+    checkpoint.close()
+    with pool.wake(parked) as waking:
+        awake = waking.awake()
+    assert (pool.pages.kept, pool.slots.kept) == (2, 1)
+    with pytest.raises(CallerError, match="a waking is used after it was given back"):
+        waking.awake()
+    awake.close()
+    assert pool.pages.free == 8
+
+
+def test_what_is_parked_no_more_does_not_wake():
+    pool = Pool(BOTH, ROOM)
+    with pool.park(kept(pool, 6)) as parked:
+        pass
+    with pytest.raises(CallerError, match="a parked is used after it was given back"):
+        pool.wake(parked)
+
+
 def test_a_full_host_takes_nothing_and_says_so():
     pool = Pool(BOTH, HostRoom(450, page_bytes=90, slot_bytes=150, grain=100))
     one, two = kept(pool, 8), kept(pool, 4)

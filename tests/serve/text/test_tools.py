@@ -11,6 +11,7 @@ from bedstone.serve.text.tools.hermes import Hermes
 from bedstone.serve.text.tools.llama3 import Llama3
 from bedstone.serve.text.tools.members import Members
 from bedstone.serve.text.tools.qwen3_coder import Qwen3Coder
+from bedstone.serve.text.tools.schema import parameter_types
 from bedstone.serve.text.tools.table import guessed
 
 BRACES = {"cmd": "mkdir -p test/{a,b", "n": [{"k": 1}]}
@@ -138,6 +139,14 @@ def test_hermes_keeps_text_around_calls_and_no_space_between_them():
     assert said(parts) == "Let me.Done."
 
 
+def test_hermes_reads_calls_that_lie_in_one_tag_or_in_tags_that_none_closes():
+    one, two = '{"name": "f", "arguments": {"a": 1}}', '{"name": "g"}'
+    for text in (f"<tool_call>{one}{two}</tool_call>", f"<tool_call>{one}\n{two} <tool_call>{one}"):
+        parts = read(Hermes(), list(text))
+        assert calls(parts)[:2] == [("f", '{"a": 1}'), ("g", "{}")]
+        assert said(parts) == ""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -150,6 +159,34 @@ def test_hermes_keeps_text_around_calls_and_no_space_between_them():
 def test_hermes_what_is_no_call_is_text(text):
     parts = read(Hermes(), list(text))
     assert (said(parts), calls(parts)) == (text, [])
+
+
+@pytest.mark.parametrize(
+    ("broken", "after"),
+    [
+        ("]}}</tool_call> Sorry.", "Sorry."),
+        ("]}} and so on </tool", ""),
+        ("[1}}</tool_call>\n", ""),
+        ("1}}</tool_c", ""),
+    ],
+)
+def test_hermes_what_breaks_a_call_that_was_told_is_no_text(broken, after):
+    reader = Hermes()
+    parts = read(reader, list('<tool_call>{"name": "f", "arguments": {"a": ' + broken))
+    [(name, arguments)] = calls(parts)
+    assert (name, said(parts)) == ("f", after)
+    assert arguments.startswith('{"a": ')
+    assert reader.calls == (broken == "1}}</tool_c")
+
+
+def test_a_schema_that_refers_to_itself_says_nothing_of_a_type():
+    again = {"$ref": "#/$defs/a"}
+    schema = {
+        "properties": {"a": again, "b": {"anyOf": [again, {"type": "integer"}]}},
+        "$defs": {"a": again},
+    }
+    assert parameter_types(schema, "a") == {"string"}
+    assert parameter_types(schema, "b") == {"integer"}
 
 
 def test_g23_values_have_the_schemas_type():
