@@ -96,6 +96,26 @@ def test_after_a_close_nothing_is_taken(engine):
     assert list(inbox.ends) == ["a"]
 
 
+def test_at_its_end_it_gives_back_the_hosts_memory(engine, monkeypatch):
+    reserve, release, held = Executor.reserve, Executor.release, []
+
+    def reserved(self, nbytes):
+        held.append(reserve(self, nbytes))
+        return held[-1]
+
+    def released(self, room):
+        held.remove(room)
+        release(self, room)
+
+    monkeypatch.setattr(Executor, "reserve", reserved)
+    monkeypatch.setattr(Executor, "release", released)
+    served, _ = engine(Options(host_bytes=2**16))
+    served.submit(Request("a", [1, 2], 30))
+    assert len(held) == 1
+    served.close(20)
+    assert not held
+
+
 def test_as_many_wait_as_may(engine):
     """Two run and two wait; of ten at once six are refused, and later all are taken again."""
     served, inbox = engine(Options(sequences=2, queue=2), page=8, width=64, pages=256)

@@ -57,6 +57,7 @@ def test_bounds_are_those_of_the_rows(acts, pages):
             rows.advance(list(some), [many] * len(some))
         elif act == "aside" and len(rows):
             set_aside(rows, few, many)
+            require_next(rows, paged=bool(pages))
         compare(rows)
 
 
