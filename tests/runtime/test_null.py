@@ -20,7 +20,7 @@ def test_null_checks_a_package_without_running_it(toy):
 def test_null_refuses_elements_that_go_nowhere(toy):
     with load(toy, device="null") as session:
         token, data = session.input("token"), np.ones(2, np.int32)
-        token.write_places(np.array([0, 7]))
+        token.put_places(np.array([0, 7]), np.array([1, 2]))
         memory = session.loaded.memory[Region("buffer", "token")]
         with pytest.raises(DeviceError, match="never allocated"):
             session.loaded.device.open(memory).scatter(np.array([0, 2**40]), 1, data)

@@ -247,29 +247,48 @@ def test_an_input_is_written_part_by_part(session):
     assert session.region("token").view(np.int32).tolist() == [0, 1, 90, 91, 4, 5, 6, 7]
 
 
+def alone(limits: Limits) -> Input:
+    """Four numbers of 32 bits that go nowhere."""
+    port = Port("input", Memory(0, 16, None), np.dtype(np.int32), (4,), None, limits)
+    return Input("i", port, limits, lambda *_: None, lambda *_: None)
+
+
 def test_single_elements_of_an_input_are_written(session):
     session.write("token", ints(*range(8)))
     token = session.input("token")
-    token.values[:] = range(80, 88)
-    token.write_places(np.array([6, 1, 3]))
+    token.put_places(np.array([6, 1, 3]), np.array([86, 81, 83]))
     assert session.region("token").view(np.int32).tolist() == [0, 81, 2, 83, 4, 5, 86, 7]
+    assert token.values[[6, 1, 3]].tolist() == [86, 81, 83]
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (8, 1, "input `token` has 8 elements, not all of the places 0 to 8"),
-        (-1, 1, "not all of the places -1 to 0"),
-        (7, 97, "input `token` element 1 is 97: expected 0 to 96"),
-    ],
-)
-def test_elements_that_may_not_be_are_refused(session, place, value, message):
+@pytest.mark.parametrize(("place", "least", "most"), [(8, 0, 8), (-1, -1, 0)])
+def test_places_that_are_not_there_are_refused(session, place, least, most):
+    before = session.region("token")
+    message = f"input `token` has 8 elements, not all of the places {least} to {most}"
+    with pytest.raises(CallerError, match=message):
+        session.input("token").put_places(np.array([0, place]), np.array([1, 1]))
+    assert np.array_equal(session.region("token"), before)
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 5), (0, 97)])
+def test_numbers_that_may_be_outside_are_refused(session, low, high):
     before = session.region("token")
     token = session.input("token")
-    token.values[7] = value
-    with pytest.raises(CallerError, match=message):
-        token.write_places(np.array([0, place]))
-    assert np.array_equal(session.region("token"), before)
+    token.put_between([3, 4], 3, 4)
+    assert session.region("token").view(np.int32)[:2].tolist() == [3, 4]
+    with pytest.raises(CallerError, match=f"input `token` takes 0 to 96, not {low} to {high}"):
+        token.put_between([1, 2], low, high)
+    with pytest.raises(CallerError, match="takes 0 to 96"):
+        token.require_between(low, high)
+    assert session.region("token").view(np.int32)[:2].tolist() == [3, 4]
+    assert np.array_equal(session.region("token")[8:], before[8:])
+
+
+def test_numbers_that_may_not_fall_are_looked_at_one_by_one():
+    rising = alone(Limits(0, 9, monotone=True))
+    rising.put_between([1, 2, 2], 0, 9)
+    with pytest.raises(CallerError, match="must not fall"):
+        rising.put_between([2, 1], 0, 9)
 
 
 def test_an_input_with_rows_takes_whole_ones(session):
@@ -329,8 +348,7 @@ def test_what_is_outside_of_one_of_several_inputs_is_refused(session, value):
     ],
 )
 def test_limits_hold_for_several_inputs_as_for_one(limits, fine, wrong):
-    port = Port("input", Memory(0, 16, None), np.dtype(np.int32), (4,), None, limits)
-    parts = Inputs([(Input("i", port, limits, lambda *_: None, lambda *_: None), 0)], 1)
+    parts = Inputs([(alone(limits), 0)], 1)
     if fine is not None:
         parts.require_inside(np.array([[fine]], np.int32))
     if wrong is not None:

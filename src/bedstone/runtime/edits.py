@@ -9,43 +9,58 @@ from bedstone.spec.sampling import Sampling
 class Edits:
     """The edits of one sequence, kept as its tokens come.
 
-    Of the first `count` entries of `tokens`, `scales` and `adds` each edits one token's logit.
+    Of the first `count` entries of `tokens`, `scales` and `adds` each edits one token's logit;
+    `index` says which is a token's. Of it `made` counts how often it was made, and `biases` is what
+    is added in any case. `counted` are all the tokens that were made.
     """
 
-    __slots__ = ("_index", "_made", "_sampling", "adds", "count", "scales", "tokens")
+    __slots__ = (
+        "adds",
+        "biases",
+        "count",
+        "counted",
+        "index",
+        "made",
+        "sampling",
+        "scales",
+        "tokens",
+    )
 
     def __init__(self, sampling: Sampling, most: int) -> None:
-        self.count = 0
+        self.count = self.counted = 0
         self.tokens = np.zeros(most, np.int32)
         self.scales = np.ones(most, np.float32)
         self.adds = np.zeros(most, np.float32)
-        self._sampling = sampling
-        self._index: dict[int, int] = {}
-        self._made: dict[int, int] = {}
+        self.made = np.zeros(most, np.int32)
+        self.biases = np.zeros(most)
+        self.sampling = sampling
+        self.index: dict[int, int] = {}
         for token, bias in sampling.bias.items():
-            self.adds[self._entry(token)] = bias
+            entry = self._entry(token)
+            self.adds[entry] = self.biases[entry] = bias
 
     def read(self, token: int) -> None:
         """The prompt has a token."""
-        if self._sampling.repetition != 1:
-            self.scales[self._entry(token)] = self._sampling.repetition
+        if self.sampling.repetition != 1:
+            self.scales[self._entry(token)] = self.sampling.repetition
 
     def make(self, token: int) -> tuple[int, int, float, float]:
         """The output has a token; which entry is another now: its token, scale and sum."""
-        sampling = self._sampling
-        made = self._made[token] = self._made.get(token, 0) + 1
+        sampling = self.sampling
         entry = self._entry(token)
+        self.counted += 1
+        self.made[entry] += 1
         scale = self.scales[entry] = sampling.repetition
-        bias = sampling.bias.get(token, 0.0)
-        add = self.adds[entry] = bias - sampling.presence - sampling.frequency * made
+        lost = sampling.presence, sampling.frequency * int(self.made[entry])
+        add = self.adds[entry] = float(self.biases[entry]) - lost[0] - lost[1]
         return entry, token, scale, add
 
     def _entry(self, token: int) -> int:
-        entry = self._index.get(token)
+        entry = self.index.get(token)
         if entry is None:
             if self.count == len(self.tokens):
                 raise CapacityError(f"logits of {self.count} tokens are edited, as many as may be")
-            entry = self._index[token] = self.count
+            entry = self.index[token] = self.count
             self.tokens[entry] = token
             self.count += 1
         return entry

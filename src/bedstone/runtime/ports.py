@@ -77,19 +77,18 @@ class Input:
         size = self._flat.itemsize
         self._copy(start * size, self._bytes[start * size : stop * size])
 
-    def write_places(self, places: NDArray[np.intp]) -> None:
-        """Copy the elements at those places in the order of memory.
+    def put_places(self, places: NDArray[np.intp], values: NDArray[np.generic]) -> None:
+        """Copy numbers [n] that may go in to places [n] in the order of memory.
 
-        Raises `CallerError`: there is no such place, or a value is outside the domain.
+        Raises `CallerError`: there is no such place.
         """
         if not 0 <= places.min(initial=0) <= places.max(initial=0) < self._flat.size:
             raise CallerError(
                 f"input `{self._name}` has {self._flat.size} elements, not all of the places "
                 f"{places.min()} to {places.max()}"
             )
-        some = self._flat[places]
-        self.require_inside(some)
-        self._scatter(places, self._row, some)
+        self._flat[places] = values
+        self._scatter(places, self._row, self._flat[places])
 
     def require_inside(self, values: NDArray[np.generic]) -> None:
         """Accept numbers [n] that may go in: another is a `CallerError`."""

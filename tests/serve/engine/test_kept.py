@@ -44,14 +44,13 @@ class Device:
         assert 0 <= first <= first + count <= self.values.size
         self.held.reshape(-1)[first : first + count] = self.values.reshape(-1)[first:][:count]
 
-    def write_places(self, places: np.ndarray) -> None:
-        assert len(places)
-        self.held.reshape(-1)[places] = self.values.reshape(-1)[places]
+    def put_places(self, places: np.ndarray, values: np.ndarray) -> None:
+        self.values.reshape(-1)[places] = self.held.reshape(-1)[places] = values
 
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["set", "move", "lend", "flush", "poke"]),
+        st.sampled_from(["set", "move", "lend", "flush", "put"]),
         st.integers(0, ROWS - 1),
         st.integers(0, ROWS - 1),
         st.integers(1, 99),
@@ -110,9 +109,9 @@ def test_fronts(acts):
         elif act == "lend":
             kept.lend(np.array(front, np.int32))
             assert device.held[0, : len(front)].tolist() == front
-        elif act == "poke" and len(expected[row]) < 9:
+        elif act == "put" and len(expected[row]) < 9:
             at = value % (len(expected[row]) + 1)
-            kept.poke(np.array([row]), np.array([at]), np.array([value]))
+            kept.put(np.array([row]), np.array([at]), np.array([value]))
             expected[row][at : at + 1] = [value]
         elif act == "flush":
             require_held(other)

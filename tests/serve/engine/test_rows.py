@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedstone.serve.engine.rows import Rows
+from bedstone.serve.engine.rows import Needs, Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Request, Sampling
 
@@ -12,7 +12,7 @@ MOST, PAGES, UNIT, PAD = 4, 16, 4, 5
 
 ACTS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "remove", "grow", "advance", "aside", "next"]),
+        st.sampled_from(["add", "remove", "grow", "aside", "next"]),
         st.integers(0, MOST - 1),
         st.integers(1, 9),
         st.integers(1, 20),
@@ -52,9 +52,6 @@ def test_bounds_are_those_of_the_rows(acts, pages):
             grow(rows, row, few)
         elif act == "next":
             require_next(rows, paged=bool(pages))
-        elif act == "advance":
-            some = range(0, len(rows), few)
-            rows.advance(list(some), [many] * len(some))
         elif act == "aside" and len(rows):
             set_aside(rows, few, many)
             require_next(rows, paged=bool(pages))
@@ -105,20 +102,36 @@ def compare(rows: Rows) -> None:
         assert rows.longest() == max(at for _, at, _, _ in each) + 1
 
 
-def test_plain_rows_know_what_ends_any_of_them():
-    rows = Rows(2, 1, UNIT)
-    for stop in ([5], [7, 8]):
-        made = Sequence.of(Request("r", [1], 4, stop_ids=stop), 0)
-        rows.add(made)
-    plain = rows.plain()
-    assert plain is not None
-    assert plain.stops == {5, 7, 8}
+def test_what_the_rows_need_is_that_of_those_who_are_there():
+    rows = Rows(3, 1, UNIT)
+    for name, stop in (("a", [5]), ("b", [7, 8]), ("c", [8])):
+        rows.add(Sequence.of(Request(name, [1], 4, stop_ids=stop), 0))
+    assert rows.needs() == Needs(("a", "b", "c"), frozenset({5, 7, 8}))
+    assert rows.places_in(rows.sequences[::-1]) == [2, 1, 0]
     rows.remove(rows.sequences[0])
-    plain = rows.plain()
-    assert plain is not None
-    assert plain.stops == {7, 8}
-    asks = Sequence.of(Request("r", [1], 4, sampling=Sampling(logprobs=1)), 0)
-    rows.add(asks)
-    assert rows.plain() is None
+    assert rows.needs() == Needs(("c", "b"), frozenset({7, 8}))
+    assert not rows.slow
+    asks = Sequence.of(Request("d", [1], 4, sampling=Sampling(logprobs=1)), 0)
+    bound = Sequence.of(Request("e", [1], 4, constraint=object()), 0)
+    for each, count in ((asks, 1), (bound, 2)):
+        if len(rows) == 3:
+            rows.remove(rows.sequences[0])
+        rows.add(each)
+        assert rows.slow == count
+    assert rows.bound == [bound]
+    rows.remove(bound)
     rows.remove(asks)
-    assert rows.plain() is not None
+    assert not rows.slow
+    assert not rows.bound
+
+
+def test_a_token_that_is_taken_back_was_never_given():
+    rows = Rows(1, PAGES, UNIT)
+    made = sequence(3, 5)
+    rows.add(made)
+    for token in (4, 9):
+        rows.set_aside(np.array([token], np.int32), [token])
+    rows.take_back(made)
+    rows.remove(made)
+    assert made.tokens == [1, 1, 1, 4]
+    assert made.fed == 4

@@ -126,8 +126,8 @@ class Calls:
             Pages(self._input(t.buffer), changed, t, unit) for t in self._protocol.page_tables
         ]
         self._lines = [Lines(self._input(t.buffer), changed, t) for t in self._protocol.line_tables]
-        self.settings = Settings(self._protocol, abilities.knobs, self._input, changed)
-        self._kept: list[Kept] = [*self._pages, *self._lines, *self.settings.kept]
+        self.settings = Settings(self._protocol, abilities.knobs, self._input)
+        self._kept: list[Kept] = [*self._pages, *self._lines]
         self._fresh = self._of_steps()
         self._checked: NDArray[np.int32] | None = None
         chunk = abilities.chunk
@@ -182,6 +182,7 @@ class Calls:
         if row != last:
             for kept in self._kept:
                 kept.move(last, row)
+            self.settings.move(last, row)
         if self._abilities.pads:
             self._clear_row(last)
 
@@ -210,12 +211,13 @@ class Calls:
         shape, width = self._step_of(count)
         self._lay(shape, width, width, count)
         self._changed.flush(width)
+        self.settings.flush(width)
         plan, step = rows.next()
         if plan is not self._checked:
             self._fresh.require_inside(plan)
             self._checked = plan
         self._fresh.put(plan[step, :, :width])
-        told = () if rows.plain() else rows.all
+        told = rows.all if rows.slow else ()
         return self._start(shape, rows.all, told, 1, self._given(width, width, rows.longest()))
 
     def follow(self, program: Shape | Chain) -> Chain | None:

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import read_abilities
-from bedstone.serve.engine.calls import Calls, Flight, Found
+from bedstone.serve.engine.calls import Calls, Flight
 from bedstone.serve.engine.holdings import Holdings
-from bedstone.serve.engine.intake import begun, require_possible
+from bedstone.serve.engine.intake import begun, edits_of, require_possible
 from bedstone.serve.engine.ledger import Ledger
 from bedstone.serve.engine.options import Options
 from bedstone.serve.engine.queue import Queue
@@ -255,7 +255,7 @@ class Core:
             return
         flight = self._calls.step()
         self._flights.append(flight)
-        if self._rows.plain() is not None:
+        if not self._rows.slow:
             self._chain = self._calls.follow(flight.program)
             self._chained = self._rows.edition
 
@@ -275,8 +275,8 @@ class Core:
         self._keep(sequence)
         if sequence.fed == len(sequence.tokens) and flight.program.emits is not None:
             token = int(found[flight.program.emits.buffer].flat[0])
-            (how,) = self._calls.settings.told(found, flight.sequences)
-            self._take([(sequence, token, how)])
+            said = self._calls.settings.told(found, flight.sequences)
+            self._begin_answer(sequence, token, said)
         if not sequence.over:
             self._seat_ready(sequence)
 
@@ -304,47 +304,54 @@ class Core:
         emits = flight.program.emits
         if emits is None:
             raise AssertionError("a step hands tokens back")
-        count = len(flight.sequences)
+        rows, count = self._rows, len(flight.sequences)
         made = found[emits.buffer].reshape(-1)[: count * emits.width : emits.width]
-        if flight.edition != self._rows.edition or not self._all_go_on(made):
-            self._some_go_on(flight.sequences, made.tolist(), found)
+        said = self._calls.settings.told(found, flight.sequences)
+        if flight.edition != rows.edition:
+            # some are over, and their tokens of no use; nobody came: rows are taken between steps
+            at = rows.places_in(flight.sequences)
+            made, said = made[at], [said[place] for place in at] if said else said
+        if len(rows):
+            self._take(made, made.tolist(), said)
 
-    def _all_go_on(self, made: NDArray[np.generic]) -> bool:
-        """Take a token for each row, where none stops its sequence or wants more said of it.
-
-        That is what nearly all steps are, and there are as many rows in each.
-        """
-        plain, tokens = self._rows.plain(), made.tolist()
-        if plain is None or (plain.stops and not plain.stops.isdisjoint(tokens)):
-            return False
-        self._rows.set_aside(made, tokens)
-        self._ledger.tell_each(plain.names, tokens)
-        for sequence in self._rows.complete():
-            self._end(sequence, "length")
-        return True
-
-    def _some_go_on(self, sequences: Items[Sequence], made: Items[int], found: Found) -> None:
-        """Take a token for each sequence that is not over, wherever its row is by now."""
-        said = self._calls.settings.told(found, sequences)
-        going = [each for each in zip(sequences, made, said, strict=True) if not each[0].over]
-        self._rows.advance([each.row for each, _, _ in going], [token for _, token, _ in going])
-        self._take(going)
-
-    def _take(self, made: Items[tuple[Sequence, int, Likely]]) -> None:
-        """Sequences have their next tokens."""
-        going = [each for each in made if each[1] not in each[0].stops]
-        for sequence, token, _ in going:
-            sequence.tokens.append(token)
-        likely = zip(*(how for _, _, how in going), strict=True)
-        self._ledger.tell_each([each.id for each, _, _ in going], [t for _, t, _ in going], *likely)
-        self._calls.settings.after([(each, token) for each, token, _ in going if each.slow])
-        for sequence, token, _ in made:
-            if token in sequence.stops:
-                self._end(sequence, "stop")
-            elif sequence.slow:
+    def _take(self, made: NDArray[np.generic], tokens: list[int], said: Items[Likely]) -> None:
+        """Each row has its next token: those made, and the same as `tokens`."""
+        rows, needs = self._rows, self._rows.needs()
+        bound = [(each, tokens[each.row]) for each in rows.bound]
+        rows.set_aside(made, tokens)
+        self._calls.settings.make(made, tokens)
+        if needs.stops.isdisjoint(tokens):
+            self._ledger.tell_each(needs.names, tokens, *zip(*said, strict=True))
+        else:
+            self._stop(tokens, said)
+        for sequence, token in bound:
+            if not sequence.over:
                 self._restrict(sequence, token)
-            if not sequence.over and len(sequence.tokens) == sequence.end:
-                self._end(sequence, "length")
+        for sequence in rows.complete():
+            self._end(sequence, "length")
+
+    def _stop(self, tokens: list[int], said: Items[Likely]) -> None:
+        """Tell the tokens of each row but those that end it."""
+        every = self._rows.all
+        over = [token in each.stops for each, token in zip(every, tokens, strict=True)]
+        names = [each.id for each, ends in zip(every, over, strict=True) if not ends]
+        going = [token for token, ends in zip(tokens, over, strict=True) if not ends]
+        likely = [how for how, ends in zip(said, over, strict=True) if not ends] if said else ()
+        self._ledger.tell_each(names, going, *zip(*likely, strict=True))
+        for sequence in [each for each, ends in zip(every, over, strict=True) if ends]:
+            self._rows.take_back(sequence)
+            self._end(sequence, "stop")
+
+    def _begin_answer(self, sequence: Sequence, token: int, said: Items[Likely]) -> None:
+        """A prompt has its first token."""
+        if token in sequence.stops:
+            self._end(sequence, "stop")
+            return
+        sequence.tokens.append(token)
+        self._ledger.tell_each((sequence.id,), (token,), *zip(*said, strict=True))
+        self._restrict(sequence, token)
+        if not sequence.over and len(sequence.tokens) == sequence.end:
+            self._end(sequence, "length")
 
     def _restrict(self, sequence: Sequence, token: int | None) -> None:
         """What may follow the token of a sequence with a constraint, or its prompt."""
@@ -381,6 +388,8 @@ class Core:
         self._leave(sequence, keep=keep)
         sequence.fed = 0
         sequence.gave_way = True
+        if sequence.edits is not None:
+            sequence.edits = edits_of(self._able, sequence.request)
         self._queue.put(sequence)
 
     def _end(self, sequence: Sequence, reason: Reason, message: str = "") -> None:

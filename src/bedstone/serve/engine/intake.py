@@ -45,10 +45,16 @@ def begun(able: Abilities, request: Request, order: int) -> Sequence:
     sequence = Sequence.of(request, order)
     if able.knobs is not None and edits_anything(request.sampling):
         sequence.slow = True
-        sequence.edits = Edits(request.sampling, able.most_edits)
-        for token in dict.fromkeys(sequence.tokens):
-            sequence.edits.read(token)
+        sequence.edits = edits_of(able, request)
     return sequence
+
+
+def edits_of(able: Abilities, request: Request) -> Edits:
+    """The edits of a request that has made nothing yet."""
+    edits = Edits(request.sampling, _most(request, able))
+    for token in dict.fromkeys(request.tokens):
+        edits.read(int(token))
+    return edits
 
 
 def _problem(sampling: Sampling, able: Abilities) -> str | None:
@@ -87,11 +93,17 @@ def _too_many(request: Request, able: Abilities) -> str | None:
     sampling = request.sampling
     if not edits_anything(sampling):
         return None
-    read = request.tokens if sampling.repetition != 1 else ()
-    most = min(able.vocab, len({*read, *sampling.bias}) + request.max_tokens)
+    most = _most(request, able)
     if most <= able.most_edits:
         return None
     return (
         f"penalties and biases may come to edit {most} tokens, the package has room for "
         f"{able.most_edits}: ask for fewer `max_tokens`, or no `repetition` over a long prompt"
     )
+
+
+def _most(request: Request, able: Abilities) -> int:
+    """How many logits a request may come to edit."""
+    sampling = request.sampling
+    read = request.tokens if sampling.repetition != 1 else ()
+    return min(able.vocab, len({*read, *sampling.bias}) + request.max_tokens)

@@ -35,6 +35,9 @@ class Changed:
     def __init__(self) -> None:
         self._kept: set[Kept] = set()
 
+    def __bool__(self) -> bool:
+        return bool(self._kept)
+
     def add(self, kept: Kept) -> None:
         """Something of it changed."""
         self._kept.add(kept)
@@ -164,7 +167,6 @@ class Fronts:
         self._width = target.values[0].size
         self._used = np.zeros(len(target.values), np.intp)
         self._rows: set[int] = set()
-        self._places: list[NDArray[np.intp]] = []
         self._changed = changed
 
     def set(self, row: int, value: NDArray[np.generic] | float) -> None:
@@ -173,14 +175,12 @@ class Fronts:
         if count:
             self._change(row)
 
-    def poke(
+    def put(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], values: NDArray[np.generic]
     ) -> None:
-        """Remember a number [n] of each of some rows [n], in columns [n]."""
-        self._values[rows, columns] = values
+        """Write a number [n] of each of some rows [n], in columns [n]: one that may go in."""
         self._used[rows] = np.maximum(self._used[rows], columns + 1)
-        self._places.append(rows * self._width + columns)
-        self._changed.add(self)
+        self._target.put_places(rows * self._width + columns, values)
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
@@ -199,7 +199,7 @@ class Fronts:
             self._change(0)
 
     def flush(self, rows: int) -> bool:
-        """Write the rows that changed, each as far as it is used, and single numbers."""
+        """Write the rows that changed, each as far as it is used."""
         left = set()
         for row in self._rows:
             if row >= rows:
@@ -207,9 +207,6 @@ class Fronts:
             elif self._used[row]:
                 self._target.write_elements(row * self._width, int(self._used[row]))
         self._rows = left
-        if self._places:
-            self._target.write_places(np.concatenate(self._places))
-            self._places.clear()
         return bool(left)
 
     def _change(self, row: int) -> None:

@@ -23,7 +23,7 @@ _STEPS = np.arange(_MOST_PLANNED, dtype=np.int32)[:, None, None]
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class Needs:
     """What a token of each row needs: their names in order, and the tokens that end any of them."""
 
     names: tuple[str, ...]
@@ -45,17 +45,14 @@ class Least:
         """Of another row it is so in that many."""
         self.steps = min(self.steps, steps)
 
-    def forget(self) -> None:
-        """Nothing is known any more."""
-        self.steps, self.exact = 0, False
-
 
 class Rows:
     """The sequences of a step, `most` of them. `room` tokens of each have a place.
 
     States have up to `pages` of `unit` tokens a sequence, 0 where none is paged; `ends` is how many
     tokens there are once the last has been made. `edition` counts the changes of who is there.
-    What goes in of rows that belong to nobody lies in `pad`, a page, and in no line.
+    What goes in of rows that belong to nobody lies in `pad`, a page, and in no line. `slow` of the
+    sequences need the host between two steps, those that are `bound` by a constraint at each token.
 
     Kernels leave nothing of ours in the host's caches, so a step that all rows just go on from
     touches none of them: its tokens are set aside until somebody asks for what they change, and
@@ -64,6 +61,8 @@ class Rows:
 
     def __init__(self, most: int, pages: int, unit: int, pad: int = 0) -> None:
         self.sequences: list[Sequence] = []
+        self.bound: list[Sequence] = []
+        self.slow = 0
         self.edition = 0
         self._paged, self._unit = pages > 0, unit
         self._idle = np.array([0, 0, 1, pad * unit], np.int32)
@@ -76,9 +75,8 @@ class Rows:
         self._each_row, self._each_page = np.arange(most), np.arange(pages)
         self._names: list[str] = []
         self._stops: Counter[frozenset[int]] = Counter()
-        self._slow = 0
-        self._plain: Plain | None = None
-        self._plain_of = -1
+        self._needs = Needs((), frozenset())
+        self._needs_of = -1
         self._left, self._spare = Least(), Least()
         self._longest: int | None = None
         self._plan: NDArray[np.int32] | None = None
@@ -146,7 +144,9 @@ class Rows:
         self._names.append(sequence.id)
         self._since.append(len(self._aside))
         self._stops[sequence.stops] += 1
-        self._slow += sequence.slow
+        self.slow += sequence.slow
+        if sequence.request.constraint is not None:
+            self.bound.append(sequence)
         sequence.row = row
         self._next[:SLOT, row] = sequence.tokens[-1], at, at + 1
         self.ends[row] = sequence.end
@@ -174,7 +174,9 @@ class Rows:
         del self.sequences[last], self._names[last], self._since[last]
         self._next[:, last] = self._idle
         self._stops[sequence.stops] -= 1
-        self._slow -= sequence.slow
+        self.slow -= sequence.slow
+        if sequence.request.constraint is not None:
+            self.bound.remove(sequence)
         if sequence.fed + 1 == self._longest:
             self._longest = None
         self._left.exact = self._spare.exact = False
@@ -205,21 +207,6 @@ class Rows:
             self.room[rows] = (places + 1) * self._unit
             self._above[rows, places] = (pages - places) * self._unit
 
-    def advance(self, rows: Items[int], tokens: Items[int]) -> None:
-        """Some rows have a token more each, which goes in next; their sequences are not told."""
-        self.settle()
-        every = len(rows) == len(self.sequences)
-        # by far the quicker way, and what nearly all steps of rows that need the host are
-        at = slice(len(rows)) if every and rows == [*range(len(rows))] else rows
-        self._next[TOKEN, at] = tokens
-        self._next[POSITION : LENGTH + 1, at] += 1
-        if every:
-            self._count_on()
-        else:
-            self._left.forget()
-            self._spare.forget()
-            self._longest = self._plan = None
-
     def set_aside(self, made: NDArray[np.generic], tokens: Items[int]) -> None:
         """Each row has a token more, and its sequence: those made, and the same as `tokens`."""
         self._made = made
@@ -236,15 +223,23 @@ class Rows:
         if self._longest is not None:
             self._longest += 1
 
-    def plain(self) -> Plain | None:
-        """What tokens of the rows need, where none of them needs the host."""
-        if self._slow:
-            return None
-        if self._plain_of != self.edition:
-            self._plain_of = self.edition
+    def take_back(self, sequence: Sequence) -> None:
+        """The last token that a sequence was given is none of it."""
+        self._settle_row(sequence.row)
+        sequence.tokens.pop()
+
+    def needs(self) -> Needs:
+        """What a token of each row needs."""
+        if self._needs_of != self.edition:
+            self._needs_of = self.edition
             self._stops = +self._stops
-            self._plain = Plain(tuple(self._names), frozenset[int]().union(*self._stops))
-        return self._plain
+            self._needs = Needs(tuple(self._names), frozenset[int]().union(*self._stops))
+        return self._needs
+
+    def places_in(self, sequences: Items[Sequence]) -> list[int]:
+        """Which of some sequences each row's is."""
+        places = {sequence.id: place for place, sequence in enumerate(sequences)}
+        return [places[name] for name in self._names]
 
     def complete(self) -> list[Sequence]:
         """Those whose last token has been made."""
