@@ -12,11 +12,9 @@ from collections.abc import Sequence as Items
 from dataclasses import replace
 from time import monotonic, thread_time
 
-import numpy as np
-from numpy.typing import NDArray
-
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import read_abilities
+from bedstone.serve.engine.answers import Answers
 from bedstone.serve.engine.calls import Calls, Flight
 from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.intake import begun, edits_of, require_possible
@@ -27,7 +25,6 @@ from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.running import Running
 from bedstone.serve.engine.schedule import Prompt, plan_chunks
 from bedstone.serve.engine.sequence import Sequence
-from bedstone.serve.engine.settings import Likely
 from bedstone.serve.requests import Event, Limits, Reason, Request, Stats
 from bedstone.verify.protocol import Chain, protocol
 
@@ -60,6 +57,7 @@ class Core:
         self._ahead = max(1, session.ahead)
         self._chunk = min(able.rows, options.chunk)
         self._queue = Queue(self._holdings, options.admission, clock)
+        self._answers = Answers(self._rows, self._calls.settings, self._ledger)
         self._running = Running(self._holdings, self._rows, self._calls)
         self._prompts = self._running.prompts
         self._flights: deque[Flight] = deque()
@@ -95,7 +93,9 @@ class Core:
         self._ledger.begin(sequence)
         self._queue.put(sequence)
         self._restless = True
-        self._restrict(sequence, None)
+        over = self._answers.restrict(sequence, None)
+        if over is not None:
+            self._end(*over)
 
     def cancel(self, name: str) -> None:
         """End a request that is open."""
@@ -276,7 +276,9 @@ class Core:
         if sequence.fed == len(sequence.tokens) and flight.program.emits is not None:
             token = int(found[flight.program.emits.buffer].flat[0])
             said = self._calls.settings.told(found, flight.sequences)
-            self._begin_answer(sequence, token, said)
+            over = self._answers.begin(sequence, token, said)
+            if over is not None:
+                self._end(*over)
         if not sequence.over:
             self._seat_ready(sequence)
 
@@ -312,61 +314,8 @@ class Core:
             at = rows.places_in(flight.sequences)
             made, said = made[at], [said[place] for place in at] if said else said
         if len(rows):
-            self._take(made, made.tolist(), said)
-
-    def _take(self, made: NDArray[np.generic], tokens: list[int], said: Items[Likely]) -> None:
-        """Each row has its next token: those made, and the same as `tokens`."""
-        rows, needs = self._rows, self._rows.needs()
-        bound = [(each, tokens[each.row]) for each in rows.bound]
-        rows.set_aside(made, tokens)
-        self._calls.settings.make(made, tokens)
-        if needs.stops.isdisjoint(tokens):
-            self._ledger.tell_each(needs.names, tokens, *zip(*said, strict=True))
-        else:
-            self._stop(tokens, said)
-        for sequence, token in bound:
-            if not sequence.over:
-                self._restrict(sequence, token)
-        for sequence in rows.complete():
-            self._end(sequence, "length")
-
-    def _stop(self, tokens: list[int], said: Items[Likely]) -> None:
-        """Tell the tokens of each row but those that end it."""
-        every = self._rows.all
-        over = [token in each.stops for each, token in zip(every, tokens, strict=True)]
-        names = [each.id for each, ends in zip(every, over, strict=True) if not ends]
-        going = [token for token, ends in zip(tokens, over, strict=True) if not ends]
-        likely = [how for how, ends in zip(said, over, strict=True) if not ends] if said else ()
-        self._ledger.tell_each(names, going, *zip(*likely, strict=True))
-        for sequence in [each for each, ends in zip(every, over, strict=True) if ends]:
-            self._rows.take_back(sequence)
-            self._end(sequence, "stop")
-
-    def _begin_answer(self, sequence: Sequence, token: int, said: Items[Likely]) -> None:
-        """A prompt has its first token."""
-        if token in sequence.stops:
-            self._end(sequence, "stop")
-            return
-        sequence.tokens.append(token)
-        self._ledger.tell_each((sequence.id,), (token,), *zip(*said, strict=True))
-        self._restrict(sequence, token)
-        if not sequence.over and len(sequence.tokens) == sequence.end:
-            self._end(sequence, "length")
-
-    def _restrict(self, sequence: Sequence, token: int | None) -> None:
-        """What may follow the token of a sequence with a constraint, or its prompt."""
-        constraint = sequence.request.constraint
-        if constraint is None:
-            return
-        try:
-            if token is not None and not constraint.accept(token):
-                self._end(sequence, "stop")
-                return
-            sequence.allowed = constraint.allowed()
-        except Exception as error:  # noqa: BLE001 - the caller's own; others are not to suffer
-            self._end(sequence, "error", f"its constraint failed: {error}")
-            return
-        self._calls.settings.restrict(sequence)
+            for over in self._answers.take(made, made.tolist(), said):
+                self._end(*over)
 
     def _isolate(self, flight: Flight) -> None:
         """A step of several failed: each computes its tokens again alone, and fails alone."""
