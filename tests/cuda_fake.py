@@ -6,6 +6,7 @@ memory too early finds out. Kernels are Python functions over addresses.
 
 import ctypes
 import mmap
+import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,6 +87,7 @@ class Driver:
         self.live, self.maps, self.calls, self.launched = {}, {}, {}, []
         self.queues, self.events, self.objects = {}, {}, {}
         self.recording, self.next, self.closed = None, 1000, False
+        self.placed, self.lock = {}, threading.RLock()
         self.mapped, self.encoded, self.images, self.taken = {}, [], [], 0
         self.launch = self._launch
 
@@ -148,11 +150,16 @@ class Driver:
         self.objects.pop(chunk)
 
     def map(self, address, nbytes, chunk):
+        self._fail("cuMemMap")
         assert self.objects[chunk] == ("chunk", nbytes)
-        self.mapped[address] = nbytes
+        assert chunk not in self.placed
+        self.mapped[address], self.placed[chunk] = nbytes, address
+        ctypes.memset(address, 0xA5, nbytes)
 
     def unmap(self, address, nbytes):
         assert self.mapped.pop(address) == nbytes
+        self.placed = {chunk: at for chunk, at in self.placed.items() if at != address}
+        ctypes.memset(address, 0x5A, nbytes)
 
     def allow(self, address, nbytes):
         assert sum(n for at, n in self.mapped.items() if address <= at < address + nbytes) == nbytes
@@ -192,7 +199,8 @@ class Driver:
         self.objects.pop(stream)
 
     def sync(self, stream):
-        self._run(stream, len(self.queues[stream]))
+        with self.lock:
+            self._run(stream, len(self.queues[stream]))
 
     def event(self):
         return self._object("event")
@@ -207,8 +215,9 @@ class Driver:
     def wait(self, event):
         self._fail("cuEventSynchronize")
         stream, mark = self.events.get(event, (None, None))
-        if stream is not None and mark in self.queues[stream]:
-            self._run(stream, self.queues[stream].index(mark) + 1)
+        with self.lock:
+            if stream is not None and mark in self.queues[stream]:
+                self._run(stream, self.queues[stream].index(mark) + 1)
 
     def _put(self, stream, work):
         assert stream in self.objects
@@ -216,14 +225,16 @@ class Driver:
             assert callable(work), "an event inside a recording"
             self.recording.append(work)
         else:
-            self.queues[stream].append(work)
+            with self.lock:
+                self.queues[stream].append(work)
 
     def _run(self, stream, count):
         assert self.recording is None
-        work, self.queues[stream] = self.queues[stream][:count], self.queues[stream][count:]
-        for step in work:
-            if callable(step):
-                step()
+        with self.lock:
+            work, self.queues[stream] = self.queues[stream][:count], self.queues[stream][count:]
+            for step in work:
+                if callable(step):
+                    step()
 
     # --- code ---
 

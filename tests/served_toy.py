@@ -62,12 +62,14 @@ def served_manifest(
     emits: bool = True,
     pieces: bool = True,
     line: int = 8,
+    token_bytes: int = 8,
 ) -> Manifest:
     """Pages of `page` tokens, `width` a sequence, `groups` sequences a step, `rows` a piece.
 
     `folded`: each sequence has `line` bytes, of which the first add up its tokens, too. Programs
     that are not `told` step all their groups always; a prompt's piece that does not emit hands no
-    token back, and without `pieces` prompts go in token by token.
+    token back, and without `pieces` prompts go in token by token. The C kernels take `token_bytes`
+    for 8.
     """
     context, many = page * width, "seqs" if told else groups
     made = _Programs(page, width, folded=folded)
@@ -96,7 +98,7 @@ def served_manifest(
     return Manifest(
         model="served",
         vars={"seqs": Var(groups, "groups"), "tokens": Var(max(rows, groups), "rows")},
-        states={"kv": State(bytes_per_token=8), **own},
+        states={"kv": State(bytes_per_token=token_bytes), **own},
         buffers={
             **inputs,
             **{name: Buffer("i32", (groups,), "carry") for name in _CHAIN},

@@ -47,18 +47,22 @@ class Remap:
         Raises `DeviceError`: the driver refused.
         """
         self._thread.join()
-        if self._failure is not None:
-            raise DeviceError(f"memory did not go from state to state: {self._failure}")
         if not self._landed:
             self._landed = True
             self._driver.end_event(self._before)
-            for start, stop in runs((target for _, target in self._moves), self._chunk):
-                self._driver.zero(start, stop - start, self._stream)
+            self._zero()
+        if self._failure is not None:
+            raise DeviceError(f"memory did not go from state to state: {self._failure}")
 
     def close(self) -> None:
         """Return once nothing is under way, whatever came of it."""
         with contextlib.suppress(DeviceError):
             self.wait()
+
+    def _zero(self) -> None:
+        targets = () if self._failure else (target for _, target in self._moves)
+        for start, stop in runs(targets, self._chunk):
+            self._driver.zero(start, stop - start, self._stream)
 
     def _move(self) -> None:
         try:
