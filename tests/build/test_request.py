@@ -1,5 +1,6 @@
 """What a compile may be asked for, and when two of them share a package."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -52,6 +53,13 @@ def test_a_reference_means_the_same_elsewhere(request_, checkpoint):
     assert request_.reference == REFERENCE
     by_path = replace(checkpoint, reference="some.gguf")
     assert replace(request_, checkpoint=by_path).reference == str(checkpoint.path.resolve())
+
+
+def test_a_path_that_no_lock_can_spell_is_refused(request_, checkpoint, tmp_path):
+    path = tmp_path / os.fsdecode(b"m\xff.gguf")
+    stray = replace(checkpoint, reference=str(path), path=path)
+    with pytest.raises(CallerError, match="is no UTF-8"):
+        replace(request_, checkpoint=stray).cached(COMPILER)
 
 
 @pytest.mark.parametrize("context", [0, -1, 8193])

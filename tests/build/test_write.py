@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bedstone.build.write import write_directory
+from bedstone.build.write import require_replaceable, write_directory
 from bedstone.errors import CallerError
 
 FILES = {"lock": b"1", "kernels/a.so": b"code"}
@@ -53,6 +53,12 @@ def test_a_file_in_the_way_is_left_alone(tmp_path):
     with pytest.raises(CallerError, match="is no package"):
         write_directory(tmp_path / "out", FILES, owned="lock")
     assert (tmp_path / "out").read_bytes() == b"mine"
+
+
+def test_a_file_of_the_name_is_no_directory_of_ours(tmp_path):
+    (tmp_path / "lock").write_bytes(b"mine")
+    with pytest.raises(CallerError, match="is no package"):
+        require_replaceable(tmp_path / "lock", "lock")
 
 
 def test_a_failure_leaves_nothing(tmp_path):

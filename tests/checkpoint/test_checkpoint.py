@@ -1,6 +1,7 @@
 """An open checkpoint accounts for everything: what is needed is there, the rest is reported."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -147,6 +148,11 @@ def test_an_identity_follows_header_config_and_weights_and_nothing_else(tmp_path
     assert identity("a", LLAMA | {"rms_norm_eps": 1e-3}) != first
     assert identity("a", **{Q: ("F32", [4, 4], bytes(64))}) != first
     assert identity("a", more=("F32", [0], b"")) != first
+
+
+def test_a_file_may_have_a_name_that_is_no_text(tmp_path):
+    path = tmp_path / os.fsdecode(b"m\xff.gguf")
+    assert len(open_checkpoint(str(write_gguf(path))).identity) == 64
 
 
 def test_a_closed_checkpoint_leaves_views_alone(tmp_path):

@@ -19,7 +19,7 @@ from bedstone.build.plan import plan_manifest
 from bedstone.build.report import report
 from bedstone.build.request import Package, Request, served_context
 from bedstone.build.route import Route, route
-from bedstone.build.write import write_directory
+from bedstone.build.write import require_replaceable, write_directory
 from bedstone.library.kernel import KernelSet
 from bedstone.runtime.verdict import recalled
 from bedstone.spec.codec import parse, serialize
@@ -55,6 +55,7 @@ def compile_checkpoint(request: Request, out: Path, progress: Progress) -> Packa
     Raises `CallerError`: `out` holds something else, or an option is out of range; `TargetError`:
     this machine has no compiler, or cannot run the target.
     """
+    require_replaceable(out, LOCK)
     served = route(request.checkpoint, request.target)
     compiler = compiler_identity(served.hardware.vendor)
     lane = lane_of(served.hardware, request.options.numerics)

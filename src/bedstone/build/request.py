@@ -64,10 +64,20 @@ class Request:
 
     @property
     def reference(self) -> str:
-        """The checkpoint's reference as it will still mean the same from another directory."""
+        """The checkpoint's reference as it will still mean the same from another directory.
+
+        Raises `CallerError`: it is a path that is no UTF-8, which no lock can spell.
+        """
         if self.checkpoint.reference.startswith((PACKAGE_PREFIX, DRAWN_PREFIX)):
             return self.checkpoint.reference
-        return str(self.checkpoint.path.resolve())
+        path = str(self.checkpoint.path.resolve())
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            raise CallerError(
+                f"checkpoint `{path}`: its path is no UTF-8, so no package can name it: rename it"
+            ) from error
+        return path
 
     @property
     def hardware(self) -> HardwareSet:

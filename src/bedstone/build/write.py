@@ -18,8 +18,8 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
 
     Raises `CallerError`: something else stands at `out`, or the place cannot be written.
     """
-    try:
-        _require_replaceable(out, owned)
+    require_replaceable(out, owned)
+    with _told(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
             made = Path(scratch) / "made"
@@ -28,22 +28,40 @@ def write_directory(out: Path, files: Mapping[str, bytes], *, owned: str) -> Non
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
             _swap(made, out, Path(scratch) / "old")
-    except OSError as error:
-        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error
 
 
-def _require_replaceable(out: Path, owned: str) -> None:
+def require_replaceable(out: Path, owned: str) -> None:
+    """Refuse a place that holds something else, before there is something to put there.
+
+    Raises `CallerError`: what stands at `out` is not empty and lacks `owned`.
+    """
+    with _told(out):
+        found = _standing(out)
+    if found and owned not in found:
+        raise CallerError(f"`{out}` exists and is no package: choose another directory")
+
+
+def _standing(out: Path) -> list[str]:
+    """The names in a directory; `.` where another kind of file stands there."""
     try:
         with _opened(out) as directory:
             names = os.listdir(directory)
             # one that has gone meanwhile was replaced by a process that had looked too
             stays = os.path.samestat(os.fstat(directory), os.stat(out))
+            return names if stays else []
     except FileNotFoundError:
-        return
+        return []
     except NotADirectoryError:
-        names, stays = [out.name], True
-    if names and owned not in names and stays:
-        raise CallerError(f"`{out}` exists and is no package: choose another directory")
+        return ["."]
+
+
+@contextmanager
+def _told(out: Path) -> Iterator[None]:
+    """Whatever the system refuses here is said of `out`: a `CallerError`."""
+    try:
+        yield
+    except OSError as error:
+        raise CallerError(f"`{out}` cannot be written: {error.strerror or error}") from error
 
 
 @contextmanager

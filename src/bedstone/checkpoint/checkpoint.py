@@ -171,7 +171,7 @@ class Checkpoint:
             digest.update(f"\n{file.size} {file.data_start}\n".encode())
             digest.update(self.raw(header).data)
         for name, info in sorted(self.tensors.items()):
-            digest.update(f"\n{name} {info.path.name}\n".encode())
+            digest.update(f"\n{name} {info.path.name}\n".encode(errors="surrogateescape"))
             digest.update(self.raw(info)[:SAMPLE_BYTES].data)
         return digest.hexdigest()
 
