@@ -51,6 +51,14 @@ def test_an_address_that_is_no_servers_own_is_told_in_a_line():
     assert done.err.count("\n") == 1
 
 
+def test_answers_go_past_the_models_end_where_that_is_wanted():
+    script = Script()
+    with serving(script) as url:
+        for options in ((), ("--ignore-eos",)):
+            assert bedstone("bench", "serve", url, *FEW, *options).code == 0
+    assert [ask.get("ignore_eos") for ask in script.asked] == [None] * 4 + [True] * 4
+
+
 def test_a_key_is_read_from_its_file(tmp_path):
     script = Script()
     (tmp_path / "key").write_text("s3cret\n")

@@ -4,11 +4,13 @@ import logging
 import re
 import signal
 import socket
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from bedstone.checkpoint.reference import open_checkpoint
+from bedstone.cli import serve
 from bedstone.cli.environment import api_key
 from bedstone.cli.serve_log import HEARD
 from bedstone.cli.serve_options import Log, Reasoning, ToolParser
@@ -23,6 +25,7 @@ from bedstone.cli.serving import (
 from bedstone.errors import CallerError
 from bedstone.serve.http.settings import opens
 from bedstone.serve.log import write_log
+from bedstone.spec.release import VERSION
 from command_line import bedstone
 from served import running
 from succ import write_succ
@@ -127,6 +130,18 @@ def test_settings_are_what_the_model_and_the_command_line_say(checkpoint, tmp_pa
     forced = make_settings(opened, tmp_path, told, ())
     assert (forced.tools, forced.reasoning, forced.hosts) == ("llama3", True, None)
     assert (settings.origins, forced.origins) == (frozenset(), page)
+    opened.close()
+
+
+@pytest.mark.parametrize("eos", [[15], []])
+def test_answers_without_an_end_are_no_surprise(tmp_path, capsys, eos):
+    opened = open_checkpoint(str(write_succ(tmp_path / "Model", PIECES, eos=eos)))
+    lock = SimpleNamespace(bedstone=VERSION, sequences=2, context=8)
+    package = SimpleNamespace(lock=lock, path=tmp_path)
+    serve._tell_ready("m", opened, package, "http://127.0.0.1:8000")
+    told = capsys.readouterr().err
+    assert ("note: the checkpoint names no end token" in told) == (eos == [])
+    assert told.endswith("`m` is served at http://127.0.0.1:8000: 2 at once, 8 tokens each\n")
     opened.close()
 
 

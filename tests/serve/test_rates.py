@@ -39,7 +39,10 @@ def test_rates_are_of_the_time_between_two_pictures():
 
 def test_what_there_is_none_of_is_not_said():
     idle = stats()
-    assert rates(idle, stats(running=1), 2.0) == "1 running, 0 waiting, 0 tokens/s made, 0 read"
+    assert (
+        rates(idle, stats(running=1, begun=9, waited_seconds=0.4), 2.0)
+        == "1 running, 0 waiting, 0 tokens/s made, 0 read"
+    )
 
 
 class Engine:

@@ -32,6 +32,10 @@ _MEASURES = {
     "whole": "whole answer",
 }
 
+IgnoreEosOption = Annotated[
+    bool, typer.Option("--ignore-eos", help="Answers as long as asked for, past the model's end.")
+]
+
 
 def command(
     urls: Annotated[
@@ -51,6 +55,7 @@ def command(
         int, typer.Option(min=0, metavar="N", help="Words that all prompts begin with.")
     ] = 0,
     tokens: Annotated[str, typer.Option(metavar="N|N-M", help="Tokens of an answer.")] = "16-128",
+    ignore_eos: IgnoreEosOption = False,
     rounds: Annotated[int, typer.Option(min=1, help="Times each server is loaded, in turns.")] = 1,
     seed: Annotated[int, typer.Option(help="Of prompts, lengths and arrivals.")] = 0,
     api_key_file: Annotated[
@@ -78,7 +83,7 @@ def command(
         require_writable(plot)
     key = None if api_key_file is None else _key(api_key_file)
     spans = parse_span("--words", words), parse_span("--tokens", tokens)
-    mix = Mix(requests, *spans, shared, rate, seed)
+    mix = Mix(requests, *spans, shared, rate, seed, ignore_eos)
     with Stages() as stages:
         servers = [asyncio.run(first_model(url, key)) for url in urls]
         runs = _loaded(servers, mix, clients, rounds, stages)

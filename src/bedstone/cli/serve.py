@@ -68,6 +68,8 @@ SEQUENCES = 16
 
 MEBI = 1 << 20
 
+ENDLESS = "the checkpoint names no end token: answers go on to `max_tokens`, or a `stop` of theirs"
+
 
 class Pieces(NamedTuple):
     """Most tokens of a prompt in one call, and of all prompts between two steps."""
@@ -189,6 +191,8 @@ def _width(reference: str, sequences: int | None) -> int:
 def _tell_ready(model: str, opened: "Checkpoint", package: "Package", url: str) -> None:
     lock = package.lock
     tell_notes(opened, package)
+    if not opened.tokenizer.eos:
+        print(f"note: {ENDLESS}", file=sys.stderr)
     print(
         f"`{model}` is served at {url}: {lock.sequences} at once, {lock.context} tokens each",
         file=sys.stderr,

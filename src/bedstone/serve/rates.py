@@ -12,6 +12,9 @@ LOG = logging.getLogger("bedstone.serve.rates")
 SECONDS = 5.0
 """From a line to the next."""
 
+SHORTEST = 0.05
+"""Seconds in the queue that are said."""
+
 
 class Watch:
     """Logs the rates of an engine from a thread of its own, as long as it is entered."""
@@ -50,9 +53,9 @@ def rates(before: Stats, after: Stats, seconds: float) -> str:
 def _rates(before: Stats, after: Stats, seconds: float) -> Iterator[str]:
     yield f"{after.running} running"
     yield f"{after.waiting} waiting"
-    begun = after.begun - before.begun
-    if begun:
-        yield f"{(after.waited_seconds - before.waited_seconds) / begun:.1f} s in the queue"
+    waited = (after.waited_seconds - before.waited_seconds) / max(1, after.begun - before.begun)
+    if waited >= SHORTEST:
+        yield f"{waited:.1f} s in the queue"
     if after.pages_total:
         held, kept = after.pages_held / after.pages_total, after.pages_cached / after.pages_total
         yield f"pages {held:.0%} held {kept:.0%} kept"

@@ -28,6 +28,7 @@ class Mix:
 
     The first `shared` words are the same in all of them. `rate` requests arrive a second on
     average, at times of a Poisson process; None: each client asks as soon as it has its answer.
+    `ignore_eos`: answers go on past the model's end.
     """
 
     requests: int
@@ -36,6 +37,7 @@ class Mix:
     shared: int = 0
     rate: float | None = None
     seed: int = 0
+    ignore_eos: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Ask:
     prompt: str
     max_tokens: int
     at: float | None
+    ignore_eos: bool = False
 
 
 def parse_span(option: str, text: str) -> Span:
@@ -74,6 +77,7 @@ def draw_asks(mix: Mix) -> tuple[Ask, ...]:
             " ".join([*opening, *(_word(rng) for _ in range(max(1, int(words) - mix.shared)))]),
             int(tokens),
             None if times is None else float(times[at]),
+            mix.ignore_eos,
         )
         for at, (words, tokens) in enumerate(zip(lengths, answers, strict=True))
     )

@@ -82,7 +82,7 @@ async def drive(
 
 async def _answer(client: httpx.AsyncClient, server: Server, index: int, ask: Ask) -> Answer:
     """Send one request and read its answer to the end; whatever goes wrong is its fault."""
-    body = {
+    body: dict[str, Any] = {
         "model": server.model,
         "prompt": ask.prompt,
         "max_tokens": ask.max_tokens,
@@ -90,6 +90,8 @@ async def _answer(client: httpx.AsyncClient, server: Server, index: int, ask: As
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+    if ask.ignore_eos:
+        body["ignore_eos"] = True
     sent = perf_counter()
     pieces: list[float] = []
     usage: dict[str, Any] = {}

@@ -44,6 +44,7 @@ class ChatLogprobs(Frozen):
     """Each token of an answer."""
 
     content: list[TokenLogprob]
+    refusal: None = None
 
 
 class CompletionLogprobs(Frozen):
