@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bedstone.errors import CallerError, CapacityError
 from bedstone.runtime.inputs import Feed, call_inputs, table_inputs
 from bedstone.runtime.lease import Lease, whole_lease
 from bedstone.runtime.memory import (
     Capacity,
+    Exchange,
     plan_arena,
     plan_capacity,
+    plan_exchange,
     state_bytes,
     state_needs,
 )
@@ -206,3 +209,43 @@ def test_a_host_state_is_not_sized_here():
     manifest = parse(accepted_text("09_host_states").encode())
     host = [state for state in manifest.states.values() if state.host]
     assert [state_bytes(state, Capacity(5, 3, 1)) for state in host] == [0] * len(host)
+
+
+@given(
+    st.lists(st.integers(1, 40), min_size=1, max_size=3),
+    st.lists(st.integers(1, 90), min_size=1, max_size=3),
+    st.integers(1, 12),
+    st.integers(1, 6),
+    st.integers(1, 64),
+)
+def test_what_states_can_have_of_each_other_is_what_a_count_finds(
+    paged, own, pages, sequences, chunk
+):
+    states = {f"p{i}": State(bytes_per_token=n) for i, n in enumerate(paged)}
+    states |= {f"s{i}": State(bytes_per_seq=n) for i, n in enumerate(own)}
+    manifest = Manifest("m", {}, {}, {}, {}, {}, {"fixed": State(bytes=77), **states})
+    unit = 4
+    capacity = Capacity(unit * pages, sequences + 2, unit)
+
+    def chunks(tokens, slots):
+        return sum(-(-tokens * n // chunk) for n in paged) + sum(
+            -(-slots * n // chunk) for n in own
+        )
+
+    budget = chunks(capacity.tokens, capacity.slots)
+    counts = range(1, 40 * budget * chunk + 2)
+    tokens = next(unit * n for n in counts if chunks(unit * (n + 1), 2) > budget)
+    slots = next(n for n in counts if chunks(unit, n + 1) > budget)
+    found = plan_exchange(manifest, capacity, chunk)
+    if (tokens, slots) == (capacity.tokens, capacity.slots):
+        assert found is None
+    else:
+        assert found == Exchange(chunk, tokens, slots)
+        assert replace(capacity, exchange=found).reach == (tokens, slots)
+
+
+@pytest.mark.parametrize("states", [{"rec": State(bytes_per_seq=8)}, {}])
+def test_states_of_one_kind_have_nothing_of_each_other(states):
+    manifest = Manifest("m", {}, {}, {}, {}, {}, {"fixed": State(bytes=9), **states})
+    assert plan_exchange(manifest, Capacity(0, 8, 1), 4) is None
+    assert plan_exchange(pooled(), Capacity(80, 8, 4), 4) is None
