@@ -5,7 +5,7 @@ from time import perf_counter
 
 import pytest
 
-from bedstone.pool import Geometry, HostRoom, Pool, PrefixTree
+from bedstone.pool import Arena, Arenas, Geometry, HostRoom, Pool, PrefixTree
 
 SMALL, LARGE = 300, 300_000
 TOLERANCE = 10
@@ -39,11 +39,15 @@ def seconds(call) -> float:
     return best
 
 
-def half_full(pages: int) -> Pool:
+def half_full(pages: int, *, remaps: bool) -> Pool:
     """A pool of which half is held, with holes in it."""
+    arenas = Arenas(
+        64, (Arena(8, pages // 8 + 1),), (Arena(8, pages // 8 + 1),), pages * 2, pages * 2
+    )
     pool = Pool(
         Geometry(pages=pages, unit=4, row=64, slots=pages),
         HostRoom(pages * 20, page_bytes=10, slot_bytes=10, grain=10),
+        arenas if remaps else None,
     )
     leases = [pool.lease(20) for _ in range(pages // 10)]
     for lease in leases[::7]:
@@ -67,8 +71,9 @@ def one_of_each(pool: Pool) -> None:
     assert pool.slots.kept == 0
 
 
-def test_a_sequence_costs_the_same_in_a_pool_a_thousand_times_as_large():
-    small, large = half_full(SMALL), half_full(LARGE)
+@pytest.mark.parametrize("remaps", [False, True])
+def test_a_sequence_costs_the_same_in_a_pool_a_thousand_times_as_large(remaps):
+    small, large = half_full(SMALL, remaps=remaps), half_full(LARGE, remaps=remaps)
     one_of_each(small)
     one_of_each(large)
     assert steps(lambda: one_of_each(large)) == steps(lambda: one_of_each(small))

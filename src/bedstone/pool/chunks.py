@@ -5,7 +5,7 @@ there can ever be. A chunk lies behind a *position* of an arena; objects that ar
 need the same one. Chunks are never made or given back, so that they add up to the same always.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bedstone.errors import CallerError
 from bedstone.spec.frozen import Frozen
@@ -132,10 +132,13 @@ class Chunks:
                 if not users[at]:
                     self._turn(layout, at, self._bare, self._idle)
 
-    def neighbours(self, kind: int, number: int) -> Iterator[range]:
-        """For each position that an object needs, all that do."""
+    def may_free(self, kind: int, number: int, stays: Callable[[range], bool]) -> bool:
+        """Whether a chunk could be idle without an object: none that needs one of its `stays`."""
         for layout in self._layouts[kind]:
-            yield from map(layout.needing, layout.needed(number))
+            for at in layout.needed(number):
+                if not stays(layout.needing(at)):
+                    return True
+        return False
 
     def shared(self, kind: int, number: int) -> bool:
         """Whether others need every position that an object which is not there would."""

@@ -19,9 +19,12 @@ class Elastic(Stock):
         super().__init__(first, stop)
         self._total = self._free = present - first
         self._returned = list(range(first, present))
-        self._status = bytearray([HELD] * first + [FREE] * self._free + [ABSENT] * (stop - present))
+        self._status = bytearray([ABSENT]) * stop
+        self._status[:first] = bytes([HELD]) * first
+        self._status[first:present] = bytes([FREE]) * self._free
         # what left is listed as returned still: whoever takes the lowest looks at its status
-        self._listed = bytearray(status == FREE for status in self._status)
+        self._listed = bytearray(stop)
+        self._listed[first:present] = bytes([True]) * self._free
         self._counts = {ABSENT: stop - present, ARRIVING: 0, LEAVING: 0}
 
     @property
@@ -51,21 +54,18 @@ class Elastic(Stock):
 
     def any_stays(self, numbers: range) -> bool:
         """Whether any of some numbers is in use, or on its way."""
-        span = numbers.start, numbers.stop
-        return any(self._status.find(each, *span) >= 0 for each in (HELD, ARRIVING))
+        first, stop, status = numbers.start, numbers.stop, self._status
+        return status.find(HELD, first, stop) >= 0 or status.find(ARRIVING, first, stop) >= 0
 
     def turn(self, number: int, status: int) -> None:
         """One that nobody uses is of another status from now on."""
         before = self._status[number]
-        for each, change in ((before, -1), (status, 1)):
-            if each == FREE:
-                self._total += change
-                self._free += change
-            else:
-                self._counts[each] += change
+        self._count(before, -1)
+        self._count(status, 1)
         self._status[number] = status
         if status == FREE and not self._listed[number]:
-            self._list(number)
+            heappush(self._returned, number)
+            self._listed[number] = True
 
     def drop(self, numbers: Iterable[int], *, leased: bool) -> list[int]:
         """One user less for each; those that have none any more, which are free."""
@@ -75,9 +75,12 @@ class Elastic(Stock):
             self._listed[number] = True
         return freed
 
-    def _list(self, number: int) -> None:
-        heappush(self._returned, number)
-        self._listed[number] = True
+    def _count(self, status: int, change: int) -> None:
+        if status == FREE:
+            self._total += change
+            self._free += change
+        else:
+            self._counts[status] += change
 
     def _lowest(self) -> int:
         while True:

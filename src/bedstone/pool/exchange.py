@@ -134,7 +134,7 @@ class Exchange:
         """Free ones, the highest first, but for those of which others need all the chunks."""
         stock, number = self._stocks[kind], None
         while (number := stock.highest_free(number)) is not None:
-            if not all(map(stock.any_stays, self._chunks.neighbours(kind, number))):
+            if self._chunks.may_free(kind, number, stock.any_stays):
                 yield number
 
     def _send(self, kind: int, wanted: int, leaving: Iterator[int]) -> None:
