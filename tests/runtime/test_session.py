@@ -247,7 +247,7 @@ def test_an_input_is_written_part_by_part(session):
     assert session.region("token").view(np.int32).tolist() == [0, 1, 90, 91, 4, 5, 6, 7]
 
 
-def alone(limits: Limits) -> Input:
+def alone(limits: Limits | None) -> Input:
     """Four numbers of 32 bits that go nowhere."""
     port = Port("input", Memory(0, 16, None), np.dtype(np.int32), (4,), None, limits)
     return Input("i", port, limits, lambda *_: None, lambda *_: None)
@@ -317,43 +317,44 @@ def test_parts_that_do_not_fit_are_refused(session, rows, first, value, message)
 
 
 def test_inputs_are_written_together(session):
-    parts = Inputs([(session.input("position"), 0), (session.input("token"), 1)], 2)
-    values = np.array([[[0, 1, 2], [95, 96, 0]], [[3, 4, 5], [7, 8, 9]]], np.int32)
-    parts.require_inside(values)
-    parts.put(values[1])
-    parts.put(values[0, :, :2])
+    parts = Inputs([(session.input("position"), 0), (session.input("token"), 1)])
+    values = np.array([[3, 4, 5], [7, 8, 9]], np.int32)
+    parts.put(values)
+    parts.put(values[::-1, :2])
     held = [session.region(name).view(np.int32)[:3].tolist() for name in ("position", "token")]
-    assert held == [[0, 1, 5], [95, 96, 9]]
-
-
-@pytest.mark.parametrize("value", [-1, 97, -(2**31), 2**31 - 1])
-def test_what_is_outside_of_one_of_several_inputs_is_refused(session, value):
-    parts = Inputs([(session.input("position"), 0), (session.input("token"), 1)], 2)
-    values = np.zeros((3, 2, 4), np.int32)
-    values[2, 1, 3] = value
-    with pytest.raises(CallerError, match=f"`token` element 3 is {value}: expected 0 to 96"):
-        parts.require_inside(values)
+    assert held == [[7, 8, 5], [3, 4, 9]]
 
 
 @pytest.mark.parametrize(
-    ("limits", "fine", "wrong"),
+    ("limits", "low", "high", "fits"),
     [
-        (Limits(-3, 4), [-3, 4], [-4]),
-        (Limits(None, 4), [-(2**31), 4], [5]),
-        (Limits(0.5, 3.5), [1, 3], [0]),
-        (Limits(-(2**40), 2**40), [-(2**31), 2**31 - 1], None),
-        (Limits(None, None, monotone=True), [1, 1, 3], [3, 1]),
-        (Limits(0, -1), None, [0]),
-        (None, [-(2**31), 2**31 - 1], None),
+        (None, -(2**31), 2**31 - 1, True),
+        (Limits(None, None), -(2**31), 2**31 - 1, True),
+        (Limits(0, 9), 0, 9, True),
+        (Limits(0, 9), -1, 9, False),
+        (Limits(0, 9), 0, 10, False),
+        (Limits(None, 9), -(2**31), 9, True),
+        (Limits(-3, None), -4, 0, False),
+        (Limits(0.5, 1.5), 1, 1, True),
+        (Limits(0.5, 1.5), 0, 1, False),
+        (Limits(5, 4), 4, 5, False),
     ],
 )
-def test_limits_hold_for_several_inputs_as_for_one(limits, fine, wrong):
-    parts = Inputs([(alone(limits), 0)], 1)
-    if fine is not None:
-        parts.require_inside(np.array([[fine]], np.int32))
-    if wrong is not None:
-        with pytest.raises(CallerError):
-            parts.require_inside(np.array([[wrong]], np.int32))
+def test_limits_hold_for_several_inputs_as_for_one(limits, low, high, fits):
+    parts = Inputs([(alone(None), 1), (alone(limits), 0), (alone(limits), 0)])
+    parts.require_between(1, low, high)
+    if fits:
+        parts.require_between(0, low, high)
+        return
+    with pytest.raises(CallerError, match="input `i` takes"):
+        parts.require_between(0, low, high)
+
+
+def test_inputs_that_may_not_fall_are_looked_at_with_each_step():
+    parts = Inputs([(alone(Limits(0, 9, monotone=True)), 1), (alone(Limits(0, 9)), 0)])
+    parts.put(np.array([[3, 2], [1, 2]], np.int32))
+    with pytest.raises(CallerError, match="must not fall"):
+        parts.put(np.array([[1, 2], [2, 1]], np.int32))
 
 
 def test_only_inputs_are_written_part_by_part(session):

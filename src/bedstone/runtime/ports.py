@@ -16,8 +16,6 @@ from bedstone.spec.manifest import BufferKind, Domain
 WRITTEN: tuple[BufferKind, ...] = ("input", "inout")
 READ: tuple[BufferKind, ...] = ("output", "inout")
 
-_LEAST, _MOST = np.iinfo(np.int32).min, np.iinfo(np.int32).max
-
 
 class Port(Frozen):
     """A buffer a caller reads or writes; `limits` None where they depend on a call's vars."""
@@ -133,44 +131,33 @@ class Input:
 class Inputs:
     """Inputs whose fronts are written together, again and again, each a row of an array [n, m].
 
-    `parts` are the inputs and which of `rows` rows they are. One comparison checks all of them,
-    perhaps of several calls to come.
+    `parts` are the inputs and which rows they are.
     """
 
-    __slots__ = ("_each", "_low", "_parts", "_span")
+    __slots__ = ("_parts", "_rising")
 
-    def __init__(self, parts: Sequence[tuple[Input, int]], rows: int) -> None:
-        low = np.full((rows, 1), _LEAST, np.int64)
-        high = np.full((rows, 1), _MOST, np.int64)
-        for part, row in parts:
-            least, most = _bounds(part.limits)
-            low[row], high[row] = max(low[row], least), min(high[row], most)
-        rising = any(part.limits is not None and part.limits.monotone for part, _ in parts)
+    def __init__(self, parts: Sequence[tuple[Input, int]]) -> None:
         self._parts = parts
-        self._each = rising or bool((high < low).any())
-        self._low, self._span = low.astype(np.uint32), (high - low).astype(np.uint32)
+        self._rising = [(p, row) for p, row in parts if p.limits is not None and p.limits.monotone]
 
-    def require_inside(self, values: NDArray[np.int32]) -> None:
-        """Accept what goes in with some calls [calls, n, m].
+    def require_between(self, row: int, low: float, high: float) -> None:
+        """Accept numbers in a row of which these are the least and the greatest.
 
-        Raises `CallerError`: a number is outside its input's domain.
+        Raises `CallerError`: others may be outside the domain of an input.
         """
-        if self._each or (values.view(np.uint32) - self._low > self._span).any():
-            for call in values:
-                for part, row in self._parts:
-                    part.require_inside(call[row])
+        for part, at in self._parts:
+            if at == row:
+                part.require_between(low, high)
 
     def put(self, values: NDArray[np.int32]) -> None:
-        """Copy numbers [n, m] that may go in to the fronts."""
+        """Copy numbers [n, m] that may go in to the fronts.
+
+        Raises `CallerError`: some fall that must not.
+        """
+        for part, row in self._rising:
+            part.require_inside(values[row])
         for part, row in self._parts:
             part.put(values[row])
-
-
-def _bounds(limits: Limits | None) -> tuple[int, int]:
-    """The least and the greatest integer of 32 bits within limits."""
-    low = _LEAST if limits is None or limits.low is None else max(_LEAST, limits.low)
-    high = _MOST if limits is None or limits.high is None else min(_MOST, limits.high)
-    return math.ceil(low), math.floor(high)
 
 
 def depends(domain: Domain) -> bool:

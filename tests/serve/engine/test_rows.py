@@ -1,14 +1,18 @@
 """What is said of the rows follows them, however they come, grow, go on and leave."""
 
+from itertools import count
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bedstone.serve.engine.dues import NEVER, Dues
 from bedstone.serve.engine.rows import Needs, Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Request, Sampling
 
-MOST, PAGES, UNIT, PAD = 4, 16, 4, 5
+MOST, PAGES, UNIT, PAD = 4, 40, 4, 5
+NUMBERS = count()
 
 ACTS = st.lists(
     st.tuples(
@@ -22,102 +26,131 @@ ACTS = st.lists(
 
 
 def sequence(prompt: int, most: int) -> Sequence:
-    made = Sequence.of(Request("r", [1] * prompt, most), prompt * most)
+    order = next(NUMBERS)
+    made = Sequence.of(Request(f"r{order}", [1] * prompt, most), order)
     made.fed = prompt - 1
     return made
 
 
-def grow(rows: Rows, row: int, more: int) -> None:
-    had = int(rows.room[row]) // UNIT
-    places = np.arange(had, min(PAGES, had + more))
-    rows.hold_more(np.full(len(places), row), places, page(rows.sequences[row], places))
-
-
-def page(held: Sequence, places: np.ndarray) -> np.ndarray:
+def page(held: Sequence, place: int) -> int:
     """The pages of a sequence: others for each, in no order."""
-    return (places * 7 + held.order) % 1009
+    return (place * 7 + held.order) % 1009
 
 
-@given(ACTS, st.sampled_from([PAGES, 0]))
-def test_bounds_are_those_of_the_rows(acts, pages):
-    rows = Rows(MOST, pages, UNIT, PAD)
+class Plainly:
+    """What is said of the rows, found by looking at each."""
+
+    def __init__(self, *, paged: bool) -> None:
+        self.rows = Rows(MOST, UNIT, PAD, paged=paged)
+        self.paged = paged
+        self.pages: dict[Sequence, int] = {}
+        self.fed: dict[Sequence, int] = {}
+        self.made: dict[Sequence, list[int]] = {}
+
+    def add(self, prompt: int, most: int) -> None:
+        new = sequence(prompt, most)
+        self.pages[new] = 1 + prompt // UNIT
+        self.fed[new], self.made[new] = new.fed, list(new.tokens)
+        self.rows.add(new, [page(new, place) for place in range(self.pages[new])])
+
+    def remove(self, row: int) -> None:
+        gone = self.rows.sequences[row]
+        self.rows.remove(gone)
+        assert (gone.tokens, gone.fed, gone.row) == (self.made[gone], self.fed[gone], -1)
+
+    def grow(self, row: int, more: int) -> None:
+        held = self.rows.sequences[row]
+        had, self.pages[held] = self.pages[held], self.pages[held] + more
+        self.rows.grow(row, [page(held, place) for place in range(had, had + more)])
+
+    def aside(self, steps: int, token: int) -> None:
+        for step in range(steps):
+            made = np.arange(len(self.rows), dtype=np.int32) + token + step
+            self.rows.set_aside(made, made.tolist())
+            for each, one in zip(self.rows.sequences, made.tolist(), strict=True):
+                self.made[each].append(one)
+                self.fed[each] += 1
+
+    def room(self, held: Sequence) -> int:
+        return self.pages[held] * UNIT if self.paged else 10**6
+
+    def require_next(self) -> None:
+        """What goes in next of each row that has a place for it, and of those nobody has."""
+        values = self.rows.next()
+        for row, held in enumerate(self.rows.sequences):
+            at = self.fed[held]
+            slot = page(held, at // UNIT) * UNIT + at % UNIT if self.paged else at
+            if at < self.room(held):
+                assert values[:, row].tolist() == [self.made[held][-1], at, at + 1, slot]
+        pads = values[:, len(self.rows) :].T.tolist()
+        assert pads == [[0, 0, 1, PAD * UNIT]] * (MOST - len(self.rows))
+
+    def require_same(self) -> None:
+        rows = self.rows
+        each = [(held, self.fed[held], held.end) for held in rows.sequences]
+        assert [held.row for held in rows.sequences] == [*range(len(rows))]
+        assert set(rows.complete()) == {held for held, at, end in each if at + 1 >= end}
+        for ahead in (1, 2, 5):
+            short = {h for h, at, end in each if self.room(h) < min(at + ahead, end - 1)}
+            assert set(rows.short(ahead)) == short
+            assert len(rows.short(ahead)) == len(short)
+        assert [rows.fed(held) for held in rows.sequences] == [at for _, at, _ in each]
+        if each:
+            assert rows.steps_left() == min(end - at for _, at, end in each) - 1
+            assert rows.longest() == max(at for _, at, _ in each) + 1
+
+
+@given(ACTS, st.booleans())
+def test_what_holds_for_all_is_that_of_each(acts, paged):
+    plainly = Plainly(paged=paged)
+    rows = plainly.rows
     for act, at, few, many in acts:
         row = at % max(1, len(rows))
         if act == "add" and len(rows) < MOST:
-            row = rows.add(sequence(few, many))
-            rows.hold(row, page(rows.sequences[row], np.arange(few)).tolist())
+            plainly.add(few, many)
         elif act == "remove" and len(rows):
-            rows.remove(rows.sequences[row])
-        elif act == "grow" and len(rows) and pages:
-            grow(rows, row, few)
+            plainly.remove(row)
+        elif act == "grow" and len(rows):
+            plainly.grow(row, few)
         elif act == "next":
-            require_next(rows, paged=bool(pages))
+            plainly.require_next()
         elif act == "aside" and len(rows):
-            set_aside(rows, few, many)
-            require_next(rows, paged=bool(pages))
-        compare(rows)
+            plainly.aside(few, many)
+        plainly.require_same()
+    plainly.require_next()
+    assert dict(rows.held()) == {held: plainly.fed[held] for held in rows.sequences}
+    assert [held.tokens for held in rows.sequences] == [plainly.made[h] for h in rows.sequences]
 
 
-def require_next(rows: Rows, *, paged: bool) -> None:
-    """What goes in next of each row that has a place for it, and of those that nobody has."""
-    places = rows.room[: len(rows)] - rows.positions[: len(rows)]
-    if not len(rows) or rows.steps_left() < 1 or places.min() < 1:
-        return
-    plan, step = rows.next()
-    for row, held in enumerate(rows.sequences):
-        at = int(rows.positions[row])
-        slot = int(page(held, np.int64(at // UNIT))) * UNIT + at % UNIT if paged else at
-        assert plan[step, :, row].tolist() == [rows.tokens[row], at, at + 1, slot]
-    pads = plan[step, :, len(rows) :].T.tolist()
-    assert pads == [[0, 0, 1, PAD * UNIT]] * (MOST - len(rows))
-
-
-def set_aside(rows: Rows, steps: int, token: int) -> None:
-    """Steps that all rows go on from, one after another."""
-    before = [list(each.tokens) for each in rows.sequences]
-    at = rows.positions[: len(rows)].tolist()
-    made = [np.arange(len(rows), dtype=np.int32) + token + step for step in range(steps)]
-    for each in made:
-        rows.set_aside(each, each.tolist())
-    assert rows.longest() == max(at) + steps + 1
-    rows.settle()
-    assert rows.tokens[: len(rows)].tolist() == made[-1].tolist()
-    assert rows.positions[: len(rows)].tolist() == [each + steps for each in at]
-    for row, (held, each) in enumerate(zip(before, rows.sequences, strict=True)):
-        assert each.tokens == [*held, *(int(step[row]) for step in made)]
-
-
-def compare(rows: Rows) -> None:
-    """With what is found by looking at each row."""
-    each = [
-        (s, int(rows.positions[r]), int(rows.ends[r]), int(rows.room[r]))
-        for r, s in enumerate(rows.sequences)
-    ]
-    assert rows.complete() == [s for s, at, end, _ in each if at + 1 >= end]
-    for ahead in (1, 2, 5):
-        wanted = [s for s, at, end, room in each if room < min(at + ahead, end - 1)]
-        assert rows.short(ahead) == wanted
-    if each:
-        assert rows.steps_left() == min(end - at for _, at, end, _ in each) - 1
-        assert rows.longest() == max(at for _, at, _, _ in each) + 1
+def test_many_that_come_and_go_leave_nothing_behind():
+    dues, stays = Dues(), sequence(1, 1)
+    dues.set(stays, 1)
+    for step in range(2, 5000):
+        other = sequence(1, 1)
+        dues.set(other, step)
+        dues.drop(other)
+    assert len(dues._heap) < 100
+    assert dues.soonest() == 1
+    dues.drop(stays)
+    assert (dues.soonest(), dues.until(10**6)) == (NEVER, [])
 
 
 def test_what_the_rows_need_is_that_of_those_who_are_there():
-    rows = Rows(3, 1, UNIT)
-    for name, stop in (("a", [5]), ("b", [7, 8]), ("c", [8])):
-        rows.add(Sequence.of(Request(name, [1], 4, stop_ids=stop), 0))
+    rows = Rows(3, UNIT)
+    for order, stop in enumerate(([5], [7, 8], [8])):
+        rows.add(Sequence.of(Request("abc"[order], [1], 4, stop_ids=stop), order), [0])
     assert rows.needs() == Needs(("a", "b", "c"), frozenset({5, 7, 8}))
     assert rows.places_in(rows.sequences[::-1]) == [2, 1, 0]
     rows.remove(rows.sequences[0])
     assert rows.needs() == Needs(("c", "b"), frozenset({7, 8}))
     assert not rows.slow
-    asks = Sequence.of(Request("d", [1], 4, sampling=Sampling(logprobs=1)), 0)
-    bound = Sequence.of(Request("e", [1], 4, constraint=object()), 0)
-    for each, count in ((asks, 1), (bound, 2)):
+    asks = Sequence.of(Request("d", [1], 4, sampling=Sampling(logprobs=1)), 3)
+    bound = Sequence.of(Request("e", [1], 4, constraint=object()), 4)
+    for each, slow in ((asks, 1), (bound, 2)):
         if len(rows) == 3:
             rows.remove(rows.sequences[0])
-        rows.add(each)
-        assert rows.slow == count
+        rows.add(each, [0])
+        assert rows.slow == slow
     assert rows.bound == [bound]
     rows.remove(bound)
     rows.remove(asks)
@@ -126,9 +159,8 @@ def test_what_the_rows_need_is_that_of_those_who_are_there():
 
 
 def test_a_token_that_is_taken_back_was_never_given():
-    rows = Rows(1, PAGES, UNIT)
-    made = sequence(3, 5)
-    rows.add(made)
+    rows, made = Rows(1, UNIT), sequence(3, 5)
+    rows.add(made, [0, 1])
     for token in (4, 9):
         rows.set_aside(np.array([token], np.int32), [token])
     rows.take_back(made)

@@ -129,7 +129,6 @@ class Calls:
         self.settings = Settings(self._protocol, abilities.knobs, self._input)
         self._kept: list[Kept] = [*self._pages, *self._lines]
         self._fresh = self._of_steps()
-        self._checked: NDArray[np.int32] | None = None
         chunk = abilities.chunk
         self._of_piece = [
             (self._input(role.buffer), role, how)
@@ -150,6 +149,7 @@ class Calls:
     def pad_with(self, page: int) -> None:
         """Rows that belong to nobody have that page, and no line of any sequence."""
         self._pad = page
+        self._require_slots((page,))
         for row in range(self._abilities.sequences):
             self._clear_row(row)
 
@@ -160,22 +160,38 @@ class Calls:
             lines.set(row, 0)
 
     def seat(self, sequence: Sequence) -> None:
-        """Write down all that is kept of a sequence that has a row."""
-        lease, row = sequence.lease, sequence.row
+        """Give a sequence a row, and write down all that is kept of it."""
+        lease, at = sequence.lease, sequence.fed
+        pages = lease.pages if lease else ()
+        fresh, last = self._fresh, sequence.tokens[-1]
+        fresh.require_between(TOKEN, last, last)
+        fresh.require_between(POSITION, at, sequence.most - 1)
+        fresh.require_between(LENGTH, at + 1, sequence.most)
+        self._require_slots(pages)
+        row = self._rows.add(sequence, pages)
         if lease is not None:
-            self._rows.hold(row, lease.pages)
             for table in self._pages:
-                table.set(row, lease.pages)
+                table.set(row, pages)
             for lines in self._lines:
                 lines.set(row, lease.slot)
         self.settings.seat(sequence)
 
     def grow(self, rows: Items[int], places: Items[int], pages: Items[int]) -> None:
-        """Write down pages [n] that rows [n] got as their `places` [n]."""
-        at, place, page = np.array(rows), np.array(places), np.array(pages)
-        self._rows.hold_more(at, place, page)
+        """Write down pages [n] that rows [n] got as their `places` [n], of one row in order."""
+        if not rows:
+            return
+        self._require_slots(pages)
+        for row, page in zip(rows, pages, strict=True):
+            self._rows.grow(row, (page,))
+        each = np.array((rows, places, pages))
         for table in self._pages:
-            table.grow(at, place, page)
+            table.grow(*each)
+
+    def _require_slots(self, pages: Items[int]) -> None:
+        """Accept steps of a row that has these pages."""
+        if pages:
+            first, last = min(pages) * self._unit, (max(pages) + 1) * self._unit - 1
+            self._fresh.require_between(SLOT, first, last)
 
     def unseat(self, row: int, last: int) -> None:
         """A row is free; the last takes its place."""
@@ -204,19 +220,15 @@ class Calls:
     def step(self) -> Flight:
         """Start a call that takes the next token of every row.
 
-        Where rows go is checked once for the steps that it was found for. Tokens that the device
-        made are not, as they would not be in a chain.
+        Where rows go was checked when they came and grew. Tokens that the device made are not, as
+        they would not be in a chain.
         """
         rows, count = self._rows, len(self._rows)
         shape, width = self._step_of(count)
         self._lay(shape, width, width, count)
         self._changed.flush(width)
         self.settings.flush(width)
-        plan, step = rows.next()
-        if plan is not self._checked:
-            self._fresh.require_inside(plan)
-            self._checked = plan
-        self._fresh.put(plan[step, :, :width])
+        self._fresh.put(rows.next()[:, :width])
         told = rows.all if rows.slow else ()
         return self._start(shape, rows.all, told, 1, self._given(width, width, rows.longest()))
 
@@ -263,7 +275,7 @@ class Calls:
         """The inputs that are others with each step, and what of its rows each of them takes."""
         read = {name for shape in self._abilities.steps for name in shape.inputs}
         roles = [r for r in self._protocol.roles if r.fill in _OF_ROWS and r.buffer in read]
-        return Inputs([(self._input(r.buffer), _OF_ROWS[r.fill]) for r in roles], len(_OF_ROWS))
+        return Inputs([(self._input(r.buffer), _OF_ROWS[r.fill]) for r in roles])
 
     def _step_for(self, count: int) -> tuple[Shape, int]:
         """The program that takes a row of each of so many, and for how many it is called."""

@@ -48,8 +48,9 @@ class Core:
         able = replace(able, context=self._holdings.longest(able.context))
         self._able = able
         self._most = min(able.sequences, options.sequences or able.sequences)
-        row, unit, pad = self._holdings.geometry.row, self._holdings.unit, self._holdings.pad_page
-        self._rows = Rows(able.sequences, row, unit, pad)
+        unit, pad = self._holdings.unit, self._holdings.pad_page
+        paged = self._holdings.geometry.row > 0
+        self._rows = Rows(able.sequences, unit, pad, paged=paged)
         self._calls = Calls(session, able, self._rows, unit, cpu)
         if able.pads:
             self._calls.pad_with(pad)

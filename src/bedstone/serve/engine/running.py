@@ -45,7 +45,6 @@ class Running:
     def seat(self) -> None:
         """Those that are ready take a row each."""
         for sequence in self.ready:
-            self.rows.add(sequence)
             self._calls.seat(sequence)
         self.ready.clear()
 
@@ -53,7 +52,7 @@ class Running:
         """Have room for the next `ahead` tokens of a row; False: there are no pages for them."""
         lease, row = _lease(sequence), sequence.row
         had = len(lease.pages)
-        tokens = min(int(self.rows.positions[row]) + ahead, sequence.most)
+        tokens = min(self.rows.fed(sequence) + ahead, sequence.most)
         if not self._holdings.extend(lease, tokens):
             return False
         more = lease.pages[had:]
