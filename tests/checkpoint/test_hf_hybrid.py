@@ -136,8 +136,8 @@ def test_kinds_are_listed_or_follow_from_an_interval():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"layer_types": ["sliding_attention"]}, r"\['sliding_attention'\]: expected a list of"),
-        ({"layer_types": "linear_attention"}, "'linear_attention': expected a list of"),
+        ({"layer_types": ["sliding_attention"]}, r"\['sliding_attention'\], expected a list of"),
+        ({"layer_types": "linear_attention"}, "'linear_attention', expected a list of"),
         ({"attn_output_gate": False}, "`attn_output_gate` is False"),
         ({"use_sliding_window": True}, "`use_sliding_window` is True"),
         ({"linear_a_rank": 4}, "`linear_a_rank` is not known"),

@@ -64,7 +64,7 @@ def test_layers_may_differ(rule, changes, sliding):
             {"layer_types": [SLIDING] * 4},
             "`layer_types` .* sliding layers, but their window is off",
         ),
-        (ON | {"layer_types": 3}, "`layer_types` of `config.json` is 3: expected a list of"),
+        (ON | {"layer_types": 3}, "`layer_types` of `config.json` is 3, expected a list of"),
         (ON | {"layer_types": [FULL, "linear"]}, "expected a list of `full_attention`"),
         (ON | {"max_window_layers": -1}, "`max_window_layers` of `config.json` is -1"),
         (ON | {"max_window_layers": True}, "`max_window_layers` of `config.json` is True"),

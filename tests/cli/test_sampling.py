@@ -13,7 +13,8 @@ from bedstone.errors import CallerError
 from bedstone.spec.package import Lock
 from bedstone.spec.sampling import Sampling
 
-OUTCOME = Outcome("a", [1], "stop", 1, 1.0, 1.0, 0.0)
+SECONDS = {"first_seconds": 1.0, "prefill_seconds": 1.0, "decode_seconds": 0.0}
+OUTCOME = Outcome("a", [1], "stop", 1, **SECONDS)
 
 
 def test_without_an_option_the_likeliest_comes() -> None:
@@ -59,4 +60,4 @@ def test_the_seed_is_told_where_tokens_hang_on_it() -> None:
     drawn = replace(OUTCOME, seed=77)
     assert drawn.line().endswith(" · seed 77")
     assert drawn.json()["seed"] == 77
-    assert Answers([], 1.0, 1.0, 1.0, seed=5).line().endswith(" · seed 5")
+    assert Answers([], **SECONDS, seed=5).line().endswith(" · seed 5")

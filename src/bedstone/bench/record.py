@@ -77,11 +77,7 @@ class Result:
             "seconds": asdict(self.seconds),
             "tokens_per_second": self.tokens_per_second,
             "bytes": self.cost.nbytes,
-            "traffic": {
-                "weights": self.cost.weights,
-                "cache": self.cost.cache,
-                "activations": self.cost.activations,
-            },
+            "traffic": self.cost.traffic,
             "operations": self.cost.operations,
             "of_bandwidth": self.of_bandwidth,
             "of_operations": self.of_operations,

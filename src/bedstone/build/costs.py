@@ -54,6 +54,11 @@ class Cost:
         return cls(**totals, operations=operations)
 
     @property
+    def traffic(self) -> dict[What, int]:
+        """Bytes by what they are."""
+        return {"weights": self.weights, "cache": self.cache, "activations": self.activations}
+
+    @property
     def nbytes(self) -> int:
         """All bytes moved."""
         return self.weights + self.cache + self.activations

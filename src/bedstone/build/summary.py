@@ -58,11 +58,7 @@ class Summary:
             "fusions": dict(self.fusions),
             "misses": [asdict(group) for group in self.misses],
             "bytes": self.cost.nbytes,
-            "traffic": {
-                "weights": self.cost.weights,
-                "cache": self.cost.cache,
-                "activations": self.cost.activations,
-            },
+            "traffic": self.cost.traffic,
             "operations": self.cost.operations,
             "roofline_seconds": self.cost.seconds(bandwidth, compute),
             "arena": {

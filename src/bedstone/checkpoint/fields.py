@@ -7,11 +7,14 @@ problem that names it.
 
 import math
 from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec import field
 
 from bedstone.errors import WeightError
 from bedstone.spec.frozen import Frozen
+
+KnownT = TypeVar("KnownT")
 
 SIZE_LIMIT = 1 << 31
 """Sizes in a config stay below this, so that no product of two leaves 64 bits."""
@@ -99,6 +102,17 @@ class Fields(Frozen):
             value = [value]
         ids = (Fields({name: item}, self.where).index(name) for item in value)
         return tuple(i for i in ids if i is not None)
+
+    def listed(self, name: str, known: Mapping[str, KnownT]) -> tuple[KnownT, ...] | None:
+        """What each name of a list stands for, where there is one."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(isinstance(n, str) and n in known for n in value):
+            found = sorted({str(n) for n in value}) if isinstance(value, list) else value
+            names = ", ".join(f"`{each}`" for each in known)
+            raise self._wrong(name, found, f"a list of {names}")
+        return tuple(known[n] for n in value)
 
     def real(self, name: str, default: float | None = None) -> float:
         """A finite number above zero."""

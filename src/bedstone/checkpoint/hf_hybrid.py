@@ -5,7 +5,6 @@ from typing import Literal
 
 from bedstone.checkpoint.config import LAYER_LIMIT, LayerKind, RecurrentConfig
 from bedstone.checkpoint.fields import FieldRules, Fields
-from bedstone.errors import WeightError
 
 PREDICTION = "belongs to extra layers that guess further tokens, which no step of the model reads"
 
@@ -59,15 +58,9 @@ def parse_layer_kinds(fields: Fields) -> tuple[LayerKind, ...]:
 
     Raises `WeightError` where a kind is not known.
     """
-    named = fields.values.get("layer_types")
+    named = fields.listed("layer_types", KINDS)
     if named is None:
         interval = fields.size("full_attention_interval", INTERVAL)
         layers = min(fields.size("num_hidden_layers"), LAYER_LIMIT + 1)
         return tuple("recurrent" if (i + 1) % interval else "full" for i in range(layers))
-    if not isinstance(named, list) or not all(isinstance(n, str) and n in KINDS for n in named):
-        found = sorted({str(n) for n in named}) if isinstance(named, list) else named
-        known = ", ".join(f"`{kind}`" for kind in KINDS)
-        raise WeightError(
-            f"field `layer_types` of `{fields.where}` is {found!r}: expected a list of {known}"
-        )
-    return tuple(KINDS[name] for name in named)
+    return named

@@ -32,7 +32,7 @@ def parse_windows(fields: Fields, rule: WindowRule) -> Windows:
     Raises `WeightError` where a layer slides over no window, or is of no known kind.
     """
     window = _width(fields, rule)
-    kinds = _named(fields) or _laid_out(fields, rule)
+    kinds = fields.listed("layer_types", KINDS) or _laid_out(fields, rule)
     if window is None and "layer_types" in fields.values and "sliding" in kinds:
         raise WeightError(
             f"field `layer_types` of `{fields.where}` has sliding layers, but their window is off"
@@ -49,20 +49,6 @@ def _width(fields: Fields, rule: WindowRule) -> int | None:
         return None
     absent = "sliding_window" not in fields.values
     return DEFAULT_WINDOW if absent else fields.optional_size("sliding_window")
-
-
-def _named(fields: Fields) -> tuple[LayerKind, ...]:
-    """The kinds the config lists; none where it lists none."""
-    named = fields.values.get("layer_types")
-    if named is None:
-        return ()
-    if not isinstance(named, list) or not all(isinstance(n, str) and n in KINDS for n in named):
-        found = sorted({str(n) for n in named}) if isinstance(named, list) else named
-        known = ", ".join(f"`{kind}`" for kind in KINDS)
-        raise WeightError(
-            f"field `layer_types` of `{fields.where}` is {found!r}: expected a list of {known}"
-        )
-    return tuple(KINDS[name] for name in named)
 
 
 def _laid_out(fields: Fields, rule: WindowRule) -> tuple[LayerKind, ...]:

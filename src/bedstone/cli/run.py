@@ -244,7 +244,13 @@ def _answer(session: "Session", opened: "Checkpoint", asked: Asked) -> Answers:
     ]
     if asked.echo:
         print("\n\n".join(f"> {answer.prompt.strip()}\n{answer.text}" for answer in answers))
-    return Answers(answers, first - asked.began, first - started, done - first, _seed(asked))
+    return Answers(
+        answers,
+        first_seconds=first - asked.began,
+        prefill_seconds=first - started,
+        decode_seconds=done - first,
+        seed=_seed(asked),
+    )
 
 
 def _seed(asked: Asked) -> int | None:

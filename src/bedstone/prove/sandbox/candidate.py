@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter_ns
-from types import TracebackType
 from typing import IO, Any, Self
 
 import torch
@@ -220,10 +219,5 @@ class Candidate:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
