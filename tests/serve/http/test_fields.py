@@ -59,6 +59,9 @@ def test_a_null_asks_for_nothing(fronted, path):
     nulls = dict.fromkeys([*optional, *FIELDS, "top_a", "anything"])
     assert len(nulls) > 50
     assert asked(front, path, {**nulls, "max_tokens": 1}).status_code == 200
+    if path == COMPLETIONS:
+        [choice] = asked(front, path, {"top_a": None, "echo": True, "n": 1}).json()["choices"]
+        assert choice["text"] == "<0><1>"
     # that a null is left out is no way around the others
     assert error(asked(front, path, {**nulls, "frobnicate": 0}))["param"] == "frobnicate"
     assert error(asked(front, path, {"top_a": None, "n": 0}))["param"] == "n"

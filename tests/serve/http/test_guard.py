@@ -170,10 +170,15 @@ def test_counters(fronted):
     # the tokens of a prompt that is scored are nobody's answer
     front.complete([0, 1], max_tokens=3, echo=True, logprobs=0)
     front.post(PATH, {"prompt": [0], "max_tokens": -1})
+    for path in ("/v1/models/scripted", "/v1/models/a/b", "/a", "/b"):
+        front.get(path)
     text = front.get("/metrics").text
     for line in (
         'bedstone_responses_total{route="/v1/completions",status="200"} 1.0',
         'bedstone_responses_total{route="/v1/completions",status="400"} 1.0',
+        'bedstone_responses_total{route="/v1/models/{model}",status="200"} 1.0',
+        'bedstone_responses_total{route="/v1/models/{model}",status="404"} 1.0',
+        'bedstone_responses_total{route="other",status="404"} 2.0',
         'bedstone_answers_total{finish="length"} 1.0',
         "bedstone_time_to_first_token_seconds_count 1.0",
         "bedstone_inter_token_seconds_count 2.0",

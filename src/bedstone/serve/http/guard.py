@@ -18,6 +18,8 @@ from bedstone.serve.http.settings import opens
 OPEN = frozenset({"/", "/health", "/openapi.json"})
 """Paths that need no key: they tell nothing of what is served to whom."""
 
+MODELS = "/v1/models/"
+
 GONE = 499
 """What is counted where a client left; nobody reads it."""
 
@@ -52,8 +54,8 @@ class Guard:
         try:
             await self._answer(scope, receive, reply)
         finally:
-            path = scope["path"] if scope["path"] in self._routes else "other"
-            self._front.meters.responses.labels(path, str(reply.status)).inc()
+            route = self._route(scope["path"])
+            self._front.meters.responses.labels(route, str(reply.status)).inc()
             _log(scope, reply, clock() - began)
 
     async def _answer(self, scope: Scope, receive: Receive, reply: "_Reply") -> None:
@@ -76,6 +78,12 @@ class Guard:
         except Exception:  # whatever fails, the client is told and the server goes on
             LOG.exception("%s %s failed: %s", scope["method"], _target(scope), reply.id)
             await reply.refuse(Refusal(500, "the server failed", code="internal"))
+
+    def _route(self, path: str) -> str:
+        """What a path is counted as: those that clients make up are one."""
+        if path.startswith(MODELS):
+            return f"{MODELS}{{model}}"
+        return path if path in self._routes else "other"
 
     def _require_welcome(self, scope: Scope) -> None:
         settings = self._front.settings

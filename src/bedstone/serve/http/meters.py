@@ -32,8 +32,8 @@ GAUGES = {
 }
 COUNTERS = {
     "steps": "Steps of the model.",
-    "step_seconds": "Time in steps.",
-    "host_seconds": "Time between steps.",
+    "step_seconds": "Time of steps and of pieces of prompts between them.",
+    "host_seconds": "Processor time of the host for that.",
     "prompt_tokens": "Tokens of prompts of requests that have ended.",
     "cached_tokens": "Tokens of prompts that were not computed again.",
     "fed_tokens": "Tokens of prompts that were computed.",
