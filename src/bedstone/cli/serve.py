@@ -81,6 +81,9 @@ class Pieces(NamedTuple):
 PIECES = {Device.cpu: Pieces(128, 64), Device.cuda: Pieces(2048, 2048)}
 """Of each device where nothing says how many: a GPU's products want many rows."""
 
+FRONTS = {Device.cpu: 0, Device.cuda: 2}
+"""Of each device where nothing says how many: on a CPU the steps want its cores."""
+
 
 def command(
     checkpoint: OpenedArgument,
@@ -103,7 +106,7 @@ def command(
     timeout: TimeoutOption = 600.0,
     grace: GraceOption = 30.0,
     body: BodyOption = 4,
-    fronts: FrontsOption = 0,
+    fronts: FrontsOption = None,
     log: LogOption = Log.rates,
     numerics: PackageNumericsOption = None,
     threads: ThreadsOption = None,
@@ -137,7 +140,8 @@ def command(
         ready = partial(_tell_ready, settings.model, opened, package)
         write_log(settings.heard)
         with session:
-            answer(session, opened, settings, options, Place(bound, grace), ready, fronts)
+            count = FRONTS[runs_on] if fronts is None else fronts
+            answer(session, opened, settings, options, Place(bound, grace), ready, count)
 
 
 def _loaded(

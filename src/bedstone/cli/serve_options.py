@@ -86,7 +86,7 @@ GraceOption = Annotated[
     float, typer.Option(min=0, metavar="S", help="Seconds answers have when told to stop.")
 ]
 FrontsOption = Annotated[
-    int,
+    int | None,
     typer.Option(
         min=0, max=64, metavar="N", help="Processes that speak HTTP; 0: the engine's own does."
     ),
