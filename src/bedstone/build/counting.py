@@ -18,6 +18,7 @@ from bedstone.graph.infer import declared
 from bedstone.graph.refs import table_write
 from bedstone.graph.step import Set, StepGraph, Value
 from bedstone.lane.launch import (
+    Attending,
     Attention,
     Carry,
     Delta,
@@ -154,7 +155,7 @@ class _Counter:
         match launch:
             case Embed():
                 return 0
-            case Attention() | FlatAttention():
+            case Attending():
                 return 2 * self._pairs(launch) * launch.heads * (launch.dk + launch.dv)
             case Delta():
                 return 2 * 3 * rows * launch.heads * launch.dk * launch.dv

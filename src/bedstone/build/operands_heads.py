@@ -12,7 +12,7 @@ from bedstone.build.operand import (
     Vector,
     Weight,
 )
-from bedstone.lane.launch import Attention, FlatAttention, HeadProduct, Rope
+from bedstone.lane.launch import Attending, Attention, FlatAttention, HeadProduct, Rope
 
 _KIND_CODE = {"neox": 0, "pair": 1}
 
@@ -61,7 +61,7 @@ def attention(launch: Attention) -> Operands:
     return out
 
 
-def _attended(launch: Attention | FlatAttention) -> Operands:
+def _attended(launch: Attending) -> Operands:
     return {
         "position": Io("position"),
         "pages": Io("pages"),

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from bedstone.lane.entries import entry, followed
 from bedstone.lane.launch import (
+    Attending,
     Attention,
     ExpertGlu,
     ExpertProduct,
@@ -58,7 +59,7 @@ def _unfit(launch: Launch) -> str | None:
         return f"{experts} experts are more than {MOST_EXPERTS}"
     if isinstance(launch, Parts) and launch.rows > GEMV_ROWS:
         return f"{launch.rows} rows are no GEMV, which takes {GEMV_ROWS}"
-    why = _unattended(launch) if isinstance(launch, Attention | FlatAttention) else None
+    why = _unattended(launch) if isinstance(launch, Attending) else None
     if why is not None:
         return why
     if any(place.quant for place in places_of(launch)):
@@ -97,9 +98,7 @@ def experts_of(launch: Launch) -> int:
 def _owned(launch: Launch) -> tuple[int, ...]:
     """The values of a result that one block of a kernel makes, where that is not a whole row."""
     match launch:
-        case Attention(heads=heads, groups=groups, dv=dv):
-            return (heads // groups * dv,)
-        case FlatAttention(heads=heads, groups=groups, dv=dv):
+        case Attending(heads=heads, groups=groups, dv=dv):
             return (heads // groups * dv,)
         case HeadProduct(m=m):
             return (m.n,)

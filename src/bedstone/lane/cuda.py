@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from bedstone.lane.cpu import MOST_EXPERTS, experts_of, missing
-from bedstone.lane.launch import Attention, ExpertSum, FlatAttention, Launch, Sequences
+from bedstone.lane.launch import Attending, ExpertSum, Launch, Sequences
 from bedstone.library.kernel import KernelSet
 
 
@@ -27,6 +27,6 @@ def _unfit(launch: Launch) -> str | None:
         return f"{experts} experts are more than {MOST_EXPERTS}"
     if isinstance(launch, ExpertSum) and launch.shared and launch.shared.x.form != launch.x.form:
         return "codes are read of the experts' network or of the shared one, not of both"
-    if isinstance(launch, Attention | FlatAttention) and launch.splits > 1:
+    if isinstance(launch, Attending) and launch.splits > 1:
         return f"the span is attended whole, not in {launch.splits} pieces"
     return None

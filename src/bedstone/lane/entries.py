@@ -5,6 +5,7 @@ from typing import Any
 
 from bedstone.lane.launch import (
     ArgMax,
+    Attending,
     Attention,
     Concat,
     Conv,
@@ -163,7 +164,7 @@ def _flat_attention(launch: FlatAttention) -> str:
     return "attention_flat" + split + _rounds(launch) + _form(launch.dst)
 
 
-def _rounds(launch: Attention | FlatAttention) -> str:
+def _rounds(launch: Attending) -> str:
     return "_r" if launch.rounded else ""
 
 

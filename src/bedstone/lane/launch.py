@@ -26,6 +26,7 @@ from bedstone.lane.launch_dense import (
     Sample,
 )
 from bedstone.lane.launch_heads import (
+    Attending,
     Attention,
     FlatAttention,
     HeadNorm,
@@ -72,6 +73,7 @@ from bedstone.lane.operand import (
 __all__ = [
     "Advance",
     "ArgMax",
+    "Attending",
     "Attention",
     "Carry",
     "Finish",

@@ -51,19 +51,18 @@ class Split:
     tail: Read
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Causal attention of `q` over the cached rows of `k` and `v`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attending:
+    """Causal attention of `q` over keys and values, a position a row.
 
-    Without `v` a value is the first dv of its group's key. With a `gate` the result is multiplied
-    by its sigmoid. `span` is the most cache rows one query attends, `splits` how many pieces that
-    span is cut into; with `share_rows` a row read once serves several queries. Where it is
-    `rounded` what is multiplied may be rounded to bfloat16.
+    `span` is the most rows one query attends, `splits` how many pieces that span is cut into; with
+    `share_rows` a row read once serves several queries. Where it is `rounded` what is multiplied
+    may be rounded to bfloat16.
     """
 
     q: Read
-    k: Version
-    v: Version | None
+    k: Version | Read
+    v: Version | Read | None
     pos: str
     rows: int
     heads: int
@@ -77,9 +76,21 @@ class Attention:
     splits: int
     share_rows: bool
     dst: Dst
+    rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention(Attending):
+    """Attention over the cached rows of `k` and `v`.
+
+    Without `v` a value is the first dv of its group's key. With a `gate` the result is multiplied
+    by its sigmoid.
+    """
+
+    k: Version
+    v: Version | None
     gate: Read | None = None
     split: Split | None = None
-    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +103,13 @@ class KeyTail:
     pitch: int
 
 
-@dataclass(frozen=True, slots=True)
-class FlatAttention:
-    """Causal attention over keys and values computed of every cached row, a position a row."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatAttention(Attending):
+    """Attention over keys and values that are computed of every cached row."""
 
-    q: Read
     k: Read
     v: Read
-    pos: str
-    rows: int
-    heads: int
-    groups: int
-    dk: int
-    dv: int
-    scale: float
-    window: int | None
-    softcap: float | None
-    span: int
-    splits: int
-    share_rows: bool
-    dst: Dst
     tail: KeyTail | None = None
-    rounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

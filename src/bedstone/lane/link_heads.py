@@ -1,5 +1,8 @@
 """Links of the ops that know positions or heads."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from bedstone.graph import step
 from bedstone.lane import classes, launch
 from bedstone.lane.classes import Attended, KeySplit, QuerySplit, Side, plain, turn
@@ -17,6 +20,8 @@ from bedstone.lane.launch import (
     Version,
 )
 from bedstone.lane.sizing import attended_span, share_rows, split_count
+
+AttendingT = TypeVar("AttendingT", bound=launch.Attending)
 
 
 def rope(sides: tuple[Side, ...], facts: Facts) -> OneLaunch:
@@ -49,26 +54,8 @@ def attended(op: Attended, dst: Dst, facts: Facts) -> OneLaunch:
     if isinstance(op.split, KeySplit):
         table = Version(facts.storage[op.split.table], op.split.table)
         tail = KeyTail(op.split.own, table, op.split.first, facts.width(op.split.table))
-    return launch.FlatAttention(
-        q=Read(made.q),
-        k=Read(made.k),
-        v=Read(made.v),
-        pos=made.pos,
-        rows=facts.rows(made.q),
-        heads=made.heads,
-        groups=made.groups,
-        dk=made.dk,
-        dv=made.dv,
-        scale=made.scale,
-        window=made.window,
-        softcap=made.softcap,
-        span=_span(made, facts),
-        splits=_splits(made, facts),
-        share_rows=share_rows(made.heads, made.groups, facts.rows(made.q)),
-        dst=dst,
-        tail=tail,
-        rounded=facts.rounds_attention,
-    )
+    k, v = Read(made.k), Read(made.v)
+    return _attending(launch.FlatAttention, made, dst, facts, k=k, v=v, tail=tail)
 
 
 def _paged(op: Attended, gate: Read | None, dst: Dst, facts: Facts) -> launch.Attention:
@@ -76,35 +63,33 @@ def _paged(op: Attended, gate: Read | None, dst: Dst, facts: Facts) -> launch.At
     if isinstance(op.split, QuerySplit):
         split = Split(op.split.own, Read(op.split.tail))
     k, v = (Version(facts.storage[name], name) for name in (made.k, made.v))
-    return launch.Attention(
-        q=Read(made.q),
-        k=k,
-        v=None if made.v == made.k else v,
-        pos=made.pos,
-        rows=facts.rows(made.q),
-        heads=made.heads,
-        groups=made.groups,
-        dk=made.dk,
-        dv=made.dv,
-        scale=made.scale,
-        window=made.window,
-        softcap=made.softcap,
-        span=_span(made, facts),
-        splits=_splits(made, facts),
-        share_rows=share_rows(made.heads, made.groups, facts.rows(made.q)),
+    value = None if made.v == made.k else v
+    return _attending(launch.Attention, made, dst, facts, k=k, v=value, gate=gate, split=split)
+
+
+def _attending(
+    kind: Callable[..., AttendingT], op: step.Attention, dst: Dst, facts: Facts, **own: object
+) -> AttendingT:
+    """The launch of a kind, with the fields of `own` that others do not have."""
+    rows, span = facts.rows(op.q), attended_span(facts.rows(op.k), op.window)
+    return kind(
+        q=Read(op.q),
+        pos=op.pos,
+        rows=rows,
+        heads=op.heads,
+        groups=op.groups,
+        dk=op.dk,
+        dv=op.dv,
+        scale=op.scale,
+        window=op.window,
+        softcap=op.softcap,
+        span=span,
+        splits=split_count(span, op.groups * rows, facts.knobs),
+        share_rows=share_rows(op.heads, op.groups, rows),
         dst=dst,
-        gate=gate,
-        split=split,
         rounded=facts.rounds_attention,
+        **own,
     )
-
-
-def _span(op: step.Attention, facts: Facts) -> int:
-    return attended_span(facts.rows(op.k), op.window)
-
-
-def _splits(op: step.Attention, facts: Facts) -> int:
-    return split_count(_span(op, facts), op.groups * facts.rows(op.q), facts.knobs)
 
 
 def gated_rows(op: classes.GatedRows, facts: Facts) -> tuple[OneLaunch, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from bedstone.lane.launch import (
+    Attending,
     Attention,
     Dst,
     FlatAttention,
@@ -51,9 +52,7 @@ def attention(launch: Attention, run: Machine) -> Writes:
     yield launch.dst, term
 
 
-def _attended(
-    launch: Attention | FlatAttention, operands: tuple[Term, Term, Term | None], run: Machine
-) -> Term:
+def _attended(launch: Attending, operands: tuple[Term, Term, Term | None], run: Machine) -> Term:
     sizes = (launch.rows, launch.heads, launch.groups, launch.dk, launch.dv)
     rest = (launch.scale, launch.window, launch.softcap)
     return run.compute(run.terms.of("attention", launch.pos, sizes, rest, *operands))
@@ -97,7 +96,7 @@ def _joined_keys(launch: FlatAttention, tail: KeyTail, keys: Term, run: Machine)
     return _joined((groups, True), sizes, (keys, shared), run)
 
 
-def _sized(launch: Attention | FlatAttention, capacity: int, run: Machine) -> None:
+def _sized(launch: Attending, capacity: int, run: Machine) -> None:
     span = attended_span(capacity, launch.window)
     run.require(launch.span == span, f"attends {launch.span} rows, not {span}")
     shares = share_rows(launch.heads, launch.groups, launch.rows)

@@ -4,7 +4,7 @@ import numpy as np
 
 from bedstone.graph import step
 from bedstone.graph.step import Ref
-from bedstone.lane.launch import Attention, FlatAttention, HeadProduct, Rope, RopeSide
+from bedstone.lane.launch import Attending, Attention, FlatAttention, HeadProduct, Rope, RopeSide
 from bedstone.oracle import arithmetic
 from bedstone.oracle.execution import Array, Execution
 from bedstone.oracle.run_dense import W, Writes, X, Y
@@ -49,9 +49,7 @@ def flat_attention(run: Execution, launch: FlatAttention) -> Writes:
     yield launch.dst, _attended(run, launch, run.read(launch.q), (keys, values))
 
 
-def _attended(
-    run: Execution, launch: Attention | FlatAttention, q: Array, cached: tuple[Array, Array]
-) -> Array:
+def _attended(run: Execution, launch: Attending, q: Array, cached: tuple[Array, Array]) -> Array:
     sizes = (launch.heads, launch.groups, launch.dk, launch.dv)
     rest = (launch.scale, launch.window, launch.softcap)
     op = step.Attention(X, Ref("k"), Ref("v"), Y, launch.pos, *sizes, *rest)
