@@ -4,6 +4,7 @@ import logging
 import re
 import signal
 import socket
+import threading
 from types import SimpleNamespace
 
 import httpx
@@ -16,17 +17,20 @@ from bedstone.cli.serve_log import HEARD
 from bedstone.cli.serve_options import Log, Reasoning, ToolParser
 from bedstone.cli.serving import (
     Manners,
+    answer,
     is_local,
     make_settings,
     read_keys,
     read_origins,
     require_private,
 )
-from bedstone.errors import CallerError
-from bedstone.serve.http.settings import opens
+from bedstone.errors import CallerError, DeviceError
+from bedstone.serve.http.server import Place, bound_socket
+from bedstone.serve.http.settings import Settings, opens
 from bedstone.serve.log import write_log
 from bedstone.spec.release import VERSION
 from command_line import bedstone
+from scripted import ScriptedEngine
 from served import running
 from succ import write_succ
 
@@ -142,6 +146,48 @@ def test_answers_without_an_end_are_no_surprise(tmp_path, capsys, eos):
     told = capsys.readouterr().err
     assert ("note: the checkpoint names no end token" in told) == (eos == [])
     assert told.endswith("`m` is served at http://127.0.0.1:8000: 2 at once, 8 tokens each\n")
+    opened.close()
+
+
+class Failing(ScriptedEngine):
+    """An engine that fails at its first request, whose end it tells."""
+
+    fault = None
+
+    def __init__(self, _session, deliver, _options, _clock, failed):
+        super().__init__(deliver)
+        self._failed = failed
+
+    def submit(self, request):
+        super().submit(request)
+        self.cancel(request.id)
+        self.fault = "it fell off the bus"
+        threading.Thread(target=self._failed).start()
+
+
+@pytest.mark.parametrize("fronts", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_device_that_fails_ends_the_server(checkpoint, monkeypatch, fronts):
+    monkeypatch.setattr("bedstone.serve.engine.ThreadedEngine", Failing)
+    opened = open_checkpoint(str(checkpoint))
+    asked = []
+
+    def ask(url):
+        found = httpx.post(f"{url}/v1/completions", json={"prompt": [0]}, timeout=20)
+        asked.append(found.status_code)
+
+    clients = []
+
+    def ready(url):
+        clients.append(threading.Thread(target=ask, args=(url,)))
+        clients[0].start()
+
+    with bound_socket("127.0.0.1", 0) as bound:
+        place = Place(bound, 5.0)
+        with pytest.raises(DeviceError, match="the engine has stopped: it fell off the bus"):
+            answer(None, opened, Settings(model="m"), None, place, ready, fronts)
+    clients[0].join(20)
+    assert asked == [503]
+    assert DeviceError.exit_code != 0
     opened.close()
 
 

@@ -1,7 +1,9 @@
 """How a server is set up from the command line, the environment, and what a model brings."""
 
 import ipaddress
+import os
 import re
+import signal
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from bedstone.cli.environment import api_key
 from bedstone.cli.serve_options import Reasoning, ToolParser
 from bedstone.cli.served import read_target
-from bedstone.errors import CallerError
+from bedstone.errors import CallerError, DeviceError
 from bedstone.spec.file import read_bounded
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.package import TARGET
@@ -147,6 +149,8 @@ def answer(
     """Answer until told to stop; `ready` is called with the URL.
 
     HTTP is spoken by so many `fronts`, processes of their own, or by this one where it is 0.
+
+    Raises `DeviceError`: the engine came to an end by itself, which ends the server.
     """
     from bedstone.serve.engine import ThreadedEngine
     from bedstone.serve.fronts.opening import Opening
@@ -159,7 +163,7 @@ def answer(
     from bedstone.serve.rates import Watch
 
     to = Hub() if fronts else Bridge()
-    engine = ThreadedEngine(session, to.deliver, options, monotonic)
+    engine = ThreadedEngine(session, to.deliver, options, monotonic, _end)
     voice = Voice(opened.tokenizer, opened.chat_template)
     backend = Backend.of(engine, voice.tokenizer, settings, monotonic)
     with Watch(engine.stats, monotonic):
@@ -169,6 +173,13 @@ def answer(
         else:
             front = Front(backend.link, to, voice, settings, monotonic, _local_now)
             serve(front, backend, place, ready)
+    if engine.fault is not None:
+        raise DeviceError(f"the engine has stopped: {engine.fault}")
+
+
+def _end() -> None:
+    """End as if told to: whoever watches over the server starts it again."""
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _local_now() -> datetime:

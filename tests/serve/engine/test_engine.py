@@ -2,6 +2,7 @@
 
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -188,6 +189,33 @@ def test_nobody_to_tell_is_the_end(session):
     served.close(20)
     with pytest.raises(DeviceError, match="the engine has stopped: OSError: the loop is closed"):
         served.submit(Request("b", [1, 2], 3))
+
+
+def test_an_end_that_nobody_asked_for_is_told_once_and_last(session, monkeypatch):
+    def failing(*_given, **_more):
+        raise DeviceError("the device fell off the bus")
+
+    told = []
+    inbox = Inbox()
+    served = ThreadedEngine(session(), inbox, failed=lambda: told.append(dict(inbox.ends)))
+    assert served.fault is None
+    monkeypatch.setattr(Executor, "start", failing)
+    for name in "ab":
+        with suppress(DeviceError):
+            served.submit(Request(name, [1, 2], 3))
+    inbox.wait("a")
+    served._thread.join(20)
+    served.close(0)
+    assert served.fault == "the device fell off the bus"
+    assert [sorted(ends) for ends in told] == [sorted(inbox.ends)]
+
+
+def test_an_end_that_was_asked_for_is_no_failure(session):
+    told = []
+    served = ThreadedEngine(session(), Inbox(), failed=lambda: told.append("failed"))
+    served.submit(Request("a", [1, 2], 50))
+    served.close(0)
+    assert (served.fault, told) == (None, [])
 
 
 def test_a_session_that_another_takes_is_said_to_be(engine):

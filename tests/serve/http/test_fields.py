@@ -2,6 +2,7 @@
 
 import json
 
+import jsonschema
 import msgspec
 import pytest
 from openai.types import completion_create_params
@@ -79,6 +80,18 @@ def test_a_value_that_changes_nothing_passes_and_any_other_is_refused(fronted, p
         found = error(asked(front, path, {name: value}))
         assert (found["param"], found["code"]) == (name, "unsupported")
         assert FIELDS[name].why in found["message"]
+
+
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_the_document_lists_what_passes(fronted, path):
+    document = fronted().get("/openapi.json").json()
+    asks = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    validator = jsonschema.Draft202012Validator({**asks, "components": document["components"]})
+    body = {"messages": MESSAGES} if path == CHAT else {"prompt": [0]}
+    for fields in ({}, {"anything": None}, {"min_tokens": 0}, {"use_beam_search": False}):
+        assert validator.is_valid({**body, **fields})
+    for fields in ({"anything": 1}, {"min_tokens": 1}, {"suffix": "x"}, {"functions": [{}]}):
+        assert not validator.is_valid({**body, **fields})
 
 
 def test_true_is_not_one(fronted):

@@ -20,8 +20,9 @@ _PICTURE_SECONDS = 0.05
 class ThreadedEngine:
     """A session that many ask at once; see `bedstone.serve.requests.Engine`.
 
-    `deliver` is called by the engine's thread, once a step with all there is to tell. The session
-    is the caller's to close, once this is closed.
+    `deliver` is called by the engine's thread, once a step with all there is to tell; `failed` by
+    it as well, last of all, where the engine came to an end that nobody asked for. The session is
+    the caller's to close, once this is closed.
     """
 
     def __init__(
@@ -30,9 +31,11 @@ class ThreadedEngine:
         deliver: Deliver,
         options: Options = DEFAULTS,
         clock: Callable[[], float] = monotonic,
+        failed: Callable[[], None] = lambda: None,
     ) -> None:
         self._core = Core(session, options, clock)
         self._deliver = deliver
+        self._failed = failed
         self._clock = clock
         self._changed = threading.Condition()
         self._arrived: list[Request] = []
@@ -50,6 +53,11 @@ class ThreadedEngine:
     def limits(self) -> Limits:
         """What it can take."""
         return self._core.limits
+
+    @property
+    def fault(self) -> str | None:
+        """What ended it, if nobody asked for that."""
+        return self._fault
 
     def submit(self, request: Request) -> None:
         """Take a request; its events follow.
@@ -152,6 +160,8 @@ class ThreadedEngine:
         self._core.fail(message)
         with suppress(Exception):  # it may be the telling that failed
             self._tell()
+        if self._closing is None:
+            self._failed()
 
 
 def _is_ours(error: Exception) -> bool:
