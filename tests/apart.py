@@ -24,8 +24,7 @@ from bedstone.checkpoint.pieces import BYTE_OF
 from bedstone.checkpoint.tokenizer import Tokenizer
 from bedstone.errors import DeviceError
 from bedstone.serve.fronts.opening import Opening
-from bedstone.serve.fronts.parent import Apart as Parts
-from bedstone.serve.fronts.parent import serve_fronts
+from bedstone.serve.fronts.parent import Fronts, serve_fronts
 from bedstone.serve.http.backend import Backend
 from bedstone.serve.http.front import Voice
 from bedstone.serve.http.server import Place, bound_socket
@@ -103,7 +102,7 @@ def serve(
     with bound_socket("127.0.0.1", 0) as bound:
         # connections take the listener's size: what is not read soon fills it
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
-        parts = Parts(backend, hub, opening, fronts)
+        parts = Fronts(backend, hub, opening, fronts)
         serve_fronts(parts, Place(bound, grace), _tell_url)
 
 

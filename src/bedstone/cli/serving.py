@@ -154,7 +154,7 @@ def answer(
     """
     from bedstone.serve.engine import ThreadedEngine
     from bedstone.serve.fronts.opening import Opening
-    from bedstone.serve.fronts.parent import Apart, serve_fronts
+    from bedstone.serve.fronts.parent import Fronts, serve_fronts
     from bedstone.serve.http.alone import serve
     from bedstone.serve.http.backend import Backend
     from bedstone.serve.http.bridge import Bridge
@@ -169,7 +169,7 @@ def answer(
     with Watch(engine.stats, monotonic):
         if isinstance(to, Hub):
             opening = Opening.of(voice, settings, engine.limits, int(_local_now().timestamp()))
-            serve_fronts(Apart(backend, to, opening, fronts), place, ready)
+            serve_fronts(Fronts(backend, to, opening, fronts), place, ready)
         else:
             front = Front(backend.link, to, voice, settings, monotonic, _local_now)
             serve(front, backend, place, ready)

@@ -24,7 +24,7 @@ from scripted import ScriptedEngine
 class Both:
     """An engine behind a hub, and remote ways to it."""
 
-    def __init__(self, make=lambda _guide, count: [None] * count, seconds=5.0, **options):
+    def __init__(self, make=lambda _guide, _forced, count: [None] * count, seconds=5.0, **options):
         self.hub = Hub()
         limits = Limits(context=4096, vocab=400, sequences=4, queue=2)
         self.engine = ScriptedEngine(self.hub.deliver, limits=limits, **options)
@@ -154,13 +154,21 @@ def test_refusals_are_the_engines_own_and_take_none(both, monkeypatch):
             await one.submit([ask("j")])
         assert made.hub.state == State(failed=True)
 
+        def faulty(_request):
+            raise ValueError("a secret of the engine's process")
+
+        monkeypatch.setattr(made.engine, "submit", faulty)
+        with pytest.raises(RuntimeError, match="process failed"):
+            await one.submit([ask("k")])
+        assert made.hub.asked_by == {}
+
     made.run(main)
 
 
 def test_guides_are_made_by_workers_in_time_or_refused(both):
     gate = threading.Event()
 
-    def make(guide, count):
+    def make(guide, _forced, count):
         if guide.grammar == "wait":
             gate.wait(5)
         return [None] * count
@@ -170,9 +178,9 @@ def test_guides_are_made_by_workers_in_time_or_refused(both):
     async def main():
         one, told, _, _ = await made.remote()
         with pytest.raises(CallerError, match=r"more than 0\.1 s"):
-            await one.submit([ask("a", guide=Guide(grammar="wait"))])
+            await one.submit([ask("a")], Guide(grammar="wait"))
         gate.set()
-        await one.submit([ask("b", guide=Guide(grammar="at once"), seconds=60)])
+        await one.submit([ask("b", seconds=60)], Guide(grammar="at once"))
         await until(lambda: ended(told) == {"b": "length"})
         assert made.engine.seen[-1].deadline > time.monotonic() + 50
 
@@ -182,7 +190,7 @@ def test_guides_are_made_by_workers_in_time_or_refused(both):
 def test_what_nobody_waits_for_any_more_is_not_begun(both):
     gate = threading.Event()
 
-    def make(_guide, count):
+    def make(_guide, _forced, count):
         gate.wait(5)
         return [None] * count
 
@@ -190,7 +198,7 @@ def test_what_nobody_waits_for_any_more_is_not_begun(both):
 
     async def main():
         one, told, _, _ = await made.remote()
-        asking = asyncio.ensure_future(one.submit([ask("a", guide=Guide(grammar="x"))]))
+        asking = asyncio.ensure_future(one.submit([ask("a")], Guide(grammar="x")))
         await until(lambda: "a" in made.hub.asked_by)
         asking.cancel()
         await until(lambda: not made.hub.asked_by)

@@ -30,7 +30,7 @@ END_SECONDS = 1.0
 LOG = logging.getLogger("bedstone.serve")
 
 
-class Apart(Frozen):
+class Fronts(Frozen):
     """What so many fronts are started with: the engine's side, and what each has to know."""
 
     backend: Backend
@@ -39,7 +39,7 @@ class Apart(Frozen):
     count: int
 
 
-def serve_fronts(apart: Apart, place: Place, ready: Callable[[str], None]) -> None:
+def serve_fronts(fronts: Fronts, place: Place, ready: Callable[[str], None]) -> None:
     """Have fronts answer until told to stop, twice to stop at once.
 
     `ready` is called with the URL once all of them listen. The engine is closed by the end, and no
@@ -48,30 +48,30 @@ def serve_fronts(apart: Apart, place: Place, ready: Callable[[str], None]) -> No
     Raises `BedstoneError`: one of them ended before it listened.
     """
     try:
-        asyncio.run(_Server(apart, place).run(ready))
+        asyncio.run(_Server(fronts, place).run(ready))
     finally:
-        apart.backend.close()
+        fronts.backend.close()
 
 
 class _Server:
     """The fronts and the end of them all."""
 
-    def __init__(self, apart: Apart, place: Place) -> None:
-        self._apart = apart
+    def __init__(self, fronts: Fronts, place: Place) -> None:
+        self._fronts = fronts
         self._place = place
         self._stop, self._now = asyncio.Event(), asyncio.Event()
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Start, wait for signals, end."""
         loop = asyncio.get_running_loop()
-        self._apart.hub.bind(loop)
+        self._fronts.hub.bind(loop)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._signalled)
-        apart, listener = self._apart, self._place.socket
-        fronts = [_Front(apart, listener, self._stop) for _ in range(apart.count)]
-        keeping = [asyncio.ensure_future(front.keep()) for front in fronts]
+        listener, count = self._place.socket, self._fronts.count
+        kept = [_Front(self._fronts, listener, self._stop) for _ in range(count)]
+        keeping = [asyncio.ensure_future(front.keep()) for front in kept]
         try:
-            if await _unless(self._stop, asyncio.gather(*(front.listens for front in fronts))):
+            if await _unless(self._stop, asyncio.gather(*(front.listens for front in kept))):
                 ready(self._place.url)
                 await self._stop.wait()
             await self._drain(keeping)
@@ -86,7 +86,7 @@ class _Server:
 
     async def _drain(self, keeping: "list[asyncio.Task[None]]") -> None:
         """Let the engine finish what it has, then the fronts what they have to tell of it."""
-        hub, close = self._apart.hub, self._apart.backend.engine.close
+        hub, close = self._fronts.hub, self._fronts.backend.engine.close
         hub.become(replace(hub.state, draining=True))
         closed = asyncio.to_thread(close, self._place.grace)
         if not await _unless(self._now, closed):
@@ -101,9 +101,9 @@ class _Server:
 class _Front:
     """One of the fronts; `listens` comes to be when it does for the first time."""
 
-    def __init__(self, apart: Apart, listener: socket.socket, stop: asyncio.Event) -> None:
+    def __init__(self, fronts: Fronts, listener: socket.socket, stop: asyncio.Event) -> None:
         self.listens: asyncio.Future[None] = asyncio.Future()
-        self._apart = apart
+        self._fronts = fronts
         self._listener = listener
         self._stop = stop
         self._began = monotonic()
@@ -141,9 +141,9 @@ class _Front:
             )
             held.pop_all()
         gone = asyncio.Event()
-        desk = Desk(self._apart.hub, self._apart.backend.link, self._listening, gone.set)
+        desk = Desk(self._fronts.hub, self._fronts.backend.link, self._listening, gone.set)
         try:
-            opening = replace(self._apart.opening, age=monotonic() - self._began)
+            opening = replace(self._fronts.opening, age=monotonic() - self._began)
             await desk.open(ours, emit_opening(opening))
             await gone.wait()
         finally:

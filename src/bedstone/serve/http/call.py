@@ -93,7 +93,7 @@ def _close_unasked(order: Order, choice: Choice) -> None:
 async def _begun(endpoint: Endpoint, order: Order, run: Run) -> None:
     await endpoint.begin(order)
     if order.asks:
-        await run.start(order.asks, order.takers)
+        await run.start(order.asks, order.takers, order.guide)
 
 
 async def _finished(run: Run) -> None:

@@ -12,7 +12,7 @@ from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import PromptDetails, Usage
 from bedstone.serve.http.sampling import Asked, bounded, sampling, seed_of
 from bedstone.serve.http.usual import Turn
-from bedstone.serve.link.link import Ask
+from bedstone.serve.link.link import Ask, Guide
 from bedstone.serve.requests import Sampling
 from bedstone.serve.text.answer import Answer
 from bedstone.spec.frozen import Frozen
@@ -27,6 +27,7 @@ class Order(Frozen):
     prompts: Sequence[Prompt]
     choices: Sequence[Choice]
     asks: Sequence[Ask]
+    guide: Guide | None
     takers: Mapping[str, Choice]
 
     @property
@@ -88,10 +89,10 @@ def ordered(
             named.append((f"{name}-{choice.index}", each))
         if room:
             stop_ids, seconds = _stop_ids(front, asked), front.settings.deadline_seconds
-            asks.append(Ask(prompt.ids, room, named, stop_ids, guide, seconds))
+            asks.append(Ask(prompt.ids, room, named, stop_ids, seconds=seconds))
             takers.update((each, choices[-count + at]) for at, (each, _) in enumerate(named))
     created = int(front.now().timestamp())
-    return Order(name, created, asked, prompts, choices, asks, takers)
+    return Order(name, created, asked, prompts, choices, asks, guide, takers)
 
 
 def _seeds(drawn: Sampling, count: int) -> Iterator[Sampling]:

@@ -7,7 +7,7 @@ from bedstone.errors import BedstoneError
 from bedstone.serve.http.bridge import Box, Bridge, OverflowedError
 from bedstone.serve.http.meters import Meters
 from bedstone.serve.http.refusal import Refusal, refusal
-from bedstone.serve.link.link import Ask, Link
+from bedstone.serve.link.link import Ask, Guide, Link
 from bedstone.serve.requests import Event, Finished, Reason, Token
 
 ENDS: Mapping[Reason, tuple[int, str, str]] = {
@@ -57,8 +57,10 @@ class Run:
         """How many have not ended."""
         return len(self._takers)
 
-    async def start(self, asks: Sequence[Ask], takers: Mapping[str, Taker]) -> None:
-        """Submit all of them, or none; each request's events go to its taker.
+    async def start(
+        self, asks: Sequence[Ask], takers: Mapping[str, Taker], guide: Guide | None = None
+    ) -> None:
+        """Submit all of them, or none, held to a guide; each request's events go to its taker.
 
         Raises `Refusal`: the engine takes one of them not.
         """
@@ -67,7 +69,7 @@ class Run:
             self._bridge.expect(request, self._box)
             self._takers[request] = taker
         try:
-            await self._link.submit(asks)
+            await self._link.submit(asks, guide)
         except BedstoneError as error:
             self.close()
             raise refusal(error) from error

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from bedstone.serve.http.front import Front
 from bedstone.serve.http.order import Order
-from bedstone.serve.link.link import Ask, Guide
+from bedstone.serve.link.link import Ask
 from bedstone.serve.requests import Finished, Sampling, Token
 
 
@@ -43,7 +43,7 @@ async def scored(front: Front, order: Order, top: int) -> Sequence[Sequence[Toke
                     tokens=prompt.ids[:1],
                     max_tokens=len(forced),
                     choices=[(name, Sampling(logprobs=top))],
-                    guide=Guide(forced=forced),
+                    forced=forced,
                     seconds=front.settings.deadline_seconds,
                 )
             )

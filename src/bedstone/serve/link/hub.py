@@ -156,15 +156,14 @@ class Desk:
         try:
             # the first event may come before this goes on
             asked_by.update(dict.fromkeys(names, self))
-            await self._link.submit(message.asks)
+            await self._link.submit(message.asks, message.guide)
             answer = Taken(message.number)
-        except BedstoneError as error:
+        except Exception as error:  # the front is told, and its client
             answer = Refused.of(message.number, error)
             if isinstance(error, DeviceError):
                 self._hub.fail(str(error))
-        except Exception:
-            LOG.exception("what a front asked for failed")
-            answer = Refused(message.number, "", "the server failed")
+            elif not isinstance(error, BedstoneError):
+                LOG.exception("what a front asked for failed")
         finally:
             if not isinstance(answer, Taken):
                 for name in names:

@@ -11,12 +11,11 @@ from bedstone.spec.frozen import Frozen
 class Guide(Frozen):
     """What answers are held to, as data.
 
-    `grammar` is one of `llguidance`; `forced` are the tokens of an answer that has no choice;
-    `thought` is how many tokens a thought may have, one that is open already where `thinking`.
+    `grammar` is one of `llguidance`; `thought` is how many tokens a thought may have, one that is
+    open already where `thinking`.
     """
 
     grammar: str | None = None
-    forced: Sequence[int] = ()
     thought: int | None = None
     thinking: bool = False
 
@@ -24,14 +23,15 @@ class Guide(Frozen):
 class Ask(Frozen):
     """A prompt to be continued, once for each of `choices`: a request's id and how it is drawn.
 
-    `seconds` is how long the answers may take, waiting included; the rest is as in `Request`.
+    `forced` are the tokens of answers that have no choice. `seconds` is how long they may take,
+    waiting included; the rest is as in `Request`.
     """
 
     tokens: Sequence[int]
     max_tokens: int
     choices: Sequence[tuple[str, Sampling]]
     stop_ids: Collection[int] = ()
-    guide: Guide | None = None
+    forced: Sequence[int] = ()
     seconds: float | None = None
 
     @property
@@ -54,10 +54,12 @@ class Link(Protocol):
     def limits(self) -> Limits:
         """What the engine can take."""
 
-    async def submit(self, asks: Sequence[Ask]) -> None:
-        """Have all of them taken, or none; cancelled, it takes none that were not taken yet.
+    async def submit(self, asks: Sequence[Ask], guide: Guide | None = None) -> None:
+        """Have all of them taken, or none; all answers are held to the guide.
 
-        Raises `BedstoneError`: the engine's own, or a guide is none, or takes too long to make.
+        Cancelled, it takes none that were not taken yet.
+
+        Raises `BedstoneError`: the engine's own, or the guide is none, or takes too long to make.
         """
 
     def cancel(self, requests: Sequence[str]) -> None:

@@ -7,8 +7,8 @@ from bedstone.serve.link.link import Ask, Guide, Sight
 from bedstone.serve.requests import Constraint, Engine, Limits, Request, Stats
 from bedstone.serve.workers import Workers
 
-Make = Callable[[Guide, int], Sequence[Constraint | None]]
-"""Makes a constraint of a guide for each of so many sequences."""
+Make = Callable[[Guide, Sequence[int], int], Sequence[Constraint | None]]
+"""Makes a constraint of a guide, or of tokens that are forced, for each of so many sequences."""
 
 Held = Sequence[Sequence[Constraint | None]]
 
@@ -38,12 +38,12 @@ class LocalLink:
         """What the engine can take."""
         return self._engine.limits
 
-    async def submit(self, asks: Sequence[Ask]) -> None:
-        """Have all of them taken, or none; cancelled, it takes none that were not taken yet.
+    async def submit(self, asks: Sequence[Ask], guide: Guide | None = None) -> None:
+        """Have all of them taken, or none; all answers are held to the guide.
 
-        Raises `BedstoneError`: the engine's own, or a guide is none, or takes too long to make.
+        Raises `BedstoneError`: the engine's own, or the guide is none, or takes too long to make.
         """
-        held = await self._constraints(asks)
+        held = await self._constraints(asks, guide or Guide())
         taken: list[str] = []
         try:
             for request in self._requests(asks, held):
@@ -66,13 +66,13 @@ class LocalLink:
         """What the engine has done and holds."""
         return self._engine.stats()
 
-    async def _constraints(self, asks: Sequence[Ask]) -> Held:
+    async def _constraints(self, asks: Sequence[Ask], guide: Guide) -> Held:
         """The constraint of each choice; only grammars are worth a thread."""
 
         def made() -> Held:
-            return [self._make(ask.guide or Guide(), len(ask.choices)) for ask in asks]
+            return [self._make(guide, ask.forced, len(ask.choices)) for ask in asks]
 
-        if all(ask.guide is None or ask.guide.grammar is None for ask in asks):
+        if guide.grammar is None:
             return made()
         try:
             return await self._workers.run(made, self._seconds)

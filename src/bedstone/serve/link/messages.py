@@ -1,9 +1,11 @@
 """What crosses between a front and the engine's process: msgpack, one type each way."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from bedstone.errors import BedstoneError, CallerError, CapacityError, DeviceError
-from bedstone.serve.link.link import Ask, Sight
+from bedstone.serve.link.link import Ask, Guide, Sight
 from bedstone.serve.link.samples import Samples
 from bedstone.serve.requests import Event
 from bedstone.spec.frozen import Frozen
@@ -18,6 +20,7 @@ class Submit(Frozen, tag="submit"):
 
     number: int
     asks: list[Ask]
+    guide: Guide | None
 
 
 class Cancel(Frozen, tag="cancel"):
@@ -52,14 +55,17 @@ class Refused(Frozen, tag="refused"):
     message: str
 
     @staticmethod
-    def of(number: int, error: BedstoneError) -> "Refused":
-        """The error as it crosses."""
-        return Refused(number, type(error).__name__, str(error))
+    def of(number: int, error: Exception) -> "Refused":
+        """The error as it crosses; one that nobody meant crosses without what it said."""
+        kind = next((name for name, each in _KINDS.items() if isinstance(error, each)), None)
+        if kind is None:
+            return Refused(number, RuntimeError.__name__, "the engine's process failed")
+        return Refused(number, kind, str(error))
 
     @property
-    def error(self) -> BedstoneError:
+    def error(self) -> Exception:
         """The error as it is raised again."""
-        return _KINDS.get(self.kind, BedstoneError)(self.message)
+        return _KINDS.get(self.kind, RuntimeError)(self.message)
 
 
 class Told(Frozen, tag="told"):
@@ -90,4 +96,6 @@ FROM_FRONT: "msgspec.msgpack.Decoder[FromFront]" = msgspec.msgpack.Decoder(FromF
 FROM_ENGINE: "msgspec.msgpack.Decoder[FromEngine]" = msgspec.msgpack.Decoder(FromEngine)
 ENCODER = msgspec.msgpack.Encoder()
 
-_KINDS = {each.__name__: each for each in (CallerError, CapacityError, DeviceError)}
+_KINDS: Mapping[str, type[Exception]] = {
+    each.__name__: each for each in (CallerError, CapacityError, DeviceError, BedstoneError)
+}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from bedstone.serve.link.link import Ask, Sight
+from bedstone.serve.link.link import Ask, Guide, Sight
 from bedstone.serve.link.messages import (
     ENCODER,
     FROM_ENGINE,
@@ -48,14 +48,14 @@ class RemoteLink:
         """What the engine can take."""
         return self._limits
 
-    async def submit(self, asks: Sequence[Ask]) -> None:
-        """Have all of them taken, or none; cancelled, it takes none that were not taken yet.
+    async def submit(self, asks: Sequence[Ask], guide: Guide | None = None) -> None:
+        """Have all of them taken, or none; all answers are held to the guide.
 
-        Raises `BedstoneError`: the engine's own, or a guide is none, or takes too long to make.
+        Raises `BedstoneError`: the engine's own, or the guide is none, or takes too long to make.
         """
         number = next(self._numbers)
         try:
-            answer = await self._answer(number, Submit(number, list(asks)))
+            answer = await self._answer(number, Submit(number, list(asks), guide))
         except asyncio.CancelledError:
             self.cancel([name for ask in asks for name in ask.requests])
             raise

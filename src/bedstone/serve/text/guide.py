@@ -26,13 +26,15 @@ class Guides:
         """Grammars over the vocabulary; made when one is first asked for."""
         return Grammars(self._tokenizer, self._vocab, self._tokenizer.eos, self._keep)
 
-    def make(self, guide: Guide, count: int) -> Sequence[Constraint | None]:
+    def make(self, guide: Guide, forced: Sequence[int], count: int) -> Sequence[Constraint | None]:
         """A constraint for each of so many sequences at their start, None where nothing holds them.
+
+        Tokens that are `forced` leave no choice.
 
         Raises `CallerError`: the grammar is none, or too large to work with.
         """
-        if guide.forced:
-            return [Forced(guide.forced, self._vocab) for _ in range(count)]
+        if forced:
+            return [Forced(forced, self._vocab) for _ in range(count)]
         held: Sequence[Constraint | None] = [None] * count
         if guide.grammar is not None:
             held = self.grammars.compile(guide.grammar, count)
