@@ -253,6 +253,16 @@ def test_a_request_that_two_readers_would_read_in_two_ways_ends_the_connection(
     assert received.count(b"HTTP/1.1 ") == 1
 
 
+def test_a_body_of_two_lengths_is_refused_whichever_is_right(served_once):
+    body = json.dumps(SHORT).encode()
+    chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    whole = request(COMPLETIONS, chunked, "transfer-encoding: chunked")
+    received = read_all(served_once.send(whole + whole))
+    assert received.startswith(b"HTTP/1.1 400 ")
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert b'"code":"framing"' in received
+
+
 def test_requests_that_come_at_once_are_answered_in_turn(served_once):
     asked = {**SHORT, "return_token_ids": True}
     bodies = [{**asked, "prompt": [at], "stream": at == 1} for at in range(3)]
