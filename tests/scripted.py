@@ -87,7 +87,7 @@ class ScriptedEngine:
         self.finished: dict[Reason, int] = dict.fromkeys(
             ("stop", "length", "cancelled", "deadline", "error"), 0
         )
-        self.steps = self.made = self.prompts = 0
+        self.steps = self.made = self.prompts = self.cached = 0
         self.seen: list[Request] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -183,7 +183,7 @@ class ScriptedEngine:
     def _ended(self, request: Request, made: int, reason: Reason, message: str = "") -> Finished:
         self._running.pop(request.id, None)
         self.finished[reason] += 1
-        return Finished(request.id, reason, len(request.tokens), 0, made, message)
+        return Finished(request.id, reason, len(request.tokens), self.cached, made, message)
 
 
 def _allowed(request: Request, token: int | None, vocab: int) -> int | None:

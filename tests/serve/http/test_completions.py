@@ -55,6 +55,18 @@ def test_g02_stop_string_inside_a_token(fronted, stop):
     assert both(front, prompt=[0], stop=stop)[:2] == ("alpha ", "stop")
 
 
+def test_what_was_cached_is_told_whatever_ends_an_answer(fronted):
+    front = fronted(letters(["A", "b", "c", "d", "<eos>"], eos=[4]))
+    front.engine.cached = 7
+    for fields, text in (({}, "bcd"), ({"max_tokens": 1}, "b"), ({"stop": "c"}, "b")):
+        whole = front.complete([0], **fields)
+        options = {"include_usage": True}
+        events = front.stream(PATH, prompt=[0], stream_options=options, **fields)
+        assert whole["choices"][0]["text"] == text
+        for usage in (whole["usage"], events[-1]["usage"]):
+            assert usage["prompt_tokens_details"] == {"cached_tokens": 7}
+
+
 def test_g04_a_character_over_two_tokens(fronted):
     front = fronted(letters(["A", b"\xf0\x9f", b"\x91\x8d", " ok", "<eos>"], eos=[4]))
     events = front.stream(PATH, prompt=[0])

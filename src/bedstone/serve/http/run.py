@@ -25,7 +25,7 @@ class Taker(Protocol):
 
     @property
     def over(self) -> bool:
-        """Whether it needs no more of them."""
+        """Whether it needs no more of them; its end is told all the same."""
 
     def token(self, token: Token) -> None:
         """Take the next."""
@@ -111,14 +111,14 @@ class Run:
         if taker is None:
             return
         if isinstance(event, Token):
-            self._time(event.request, now)
-            taker.token(event)
-            if taker.over:
-                self._done(event.request)
-                self._link.cancel((event.request,))
+            if not taker.over:
+                self._time(event.request, now)
+                taker.token(event)
+                if taker.over:
+                    self._link.cancel((event.request,))
             return
         self._done(event.request)
-        if event.reason in ENDS:
+        if event.reason in ENDS and not taker.over:
             status, message, code = ENDS[event.reason]
             raise Refusal(status, event.message or message, code=code)
         taker.end(event)
