@@ -112,16 +112,20 @@ class Run:
             return
         if isinstance(event, Token):
             if not taker.over:
-                self._time(event.request, now)
-                taker.token(event)
-                if taker.over:
-                    self._link.cancel((event.request,))
+                self._token(event, taker, now)
             return
         self._done(event.request)
         if event.reason in ENDS and not taker.over:
             status, message, code = ENDS[event.reason]
             raise Refusal(status, event.message or message, code=code)
         taker.end(event)
+
+    def _token(self, token: Token, taker: Taker, now: float) -> None:
+        self._time(token.request, now)
+        taker.token(token)
+        if taker.over:
+            # its end comes all the same, and says how much of the prompt was cached
+            self._link.cancel((token.request,))
 
     def _done(self, request: str) -> None:
         del self._takers[request]
