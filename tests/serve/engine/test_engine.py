@@ -29,7 +29,7 @@ class Inbox(Told):
 
     def wait(self, *names: str) -> None:
         with self._ended:
-            assert self._ended.wait_for(lambda: set(names) <= self.ends.keys(), 20), self.ends
+            assert self._ended.wait_for(lambda: set(names) <= self.ends.keys(), 60), self.ends
 
 
 @pytest.fixture

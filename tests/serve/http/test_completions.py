@@ -18,6 +18,10 @@ def limits(context=4096, sequences=4, queue=16, missing=()):
     return Limits(context, 400, sequences, queue, missing)
 
 
+def user(content):
+    return {"role": "user", "content": content}
+
+
 def both(front: Fronted, **fields):
     """Text, finish and completion tokens, the same with a stream and without."""
     whole = front.complete(**fields)
@@ -111,6 +115,10 @@ def test_g07_several_choices_in_a_stream(fronted):
     for n in (0, -1, "2", 1.0, 129):
         refused(front, "n", "invalid_value", n=n)
     assert "it takes 64 sequences" in refused(front, "n", n=64)
+    # four run and sixteen wait: each prompt's choices count
+    assert "it takes 21 sequences" in refused(front, "n", n=3, prompt=[[0]] * 7)
+    assert "it takes 21 sequences" in refused(front, "prompt", prompt=[[0]] * 21)
+    assert len(front.complete([[0]] * 10, n=2, max_tokens=1)["choices"]) == 20
 
 
 def test_g11_logprobs_is_a_number_and_echo_is_honoured(fronted):
@@ -159,8 +167,16 @@ def test_g13_a_prompt_longer_than_the_context(fronted):
         assert "context holds 8 tokens" in message
         assert f"the prompt has {size}" in message
     assert "too many for a context of 8" in refused(front, code=code, prompt="a" * 1000)
+    response = front.post("/v1/chat/completions", {"messages": [user("a" * 1000)]})
+    assert response.status_code == 400
+    assert "too many for a context of 8" in response.json()["error"]["message"]
+    # of an answer whose length nobody says, one token has to fit
+    assert "and 1 more" in refused(front, code=code, prompt=[0] * 8)
     # as much as fits where nobody says how much
     assert both(front, prompt=[0] * 6) == ("<1><2>", "length", 2)
+    # one that fills it can be scored
+    [choice] = front.complete([*range(8)], max_tokens=0, echo=True, logprobs=0)["choices"]
+    assert choice["logprobs"]["token_logprobs"] == [None, *[SUCCESSOR] * 7]
 
 
 def test_g15_absurd_max_tokens(fronted):

@@ -143,6 +143,21 @@ def test_what_is_refused_is_not_told_back_at_length(fronted):
     assert len(front.get("/" + "x" * 10_000).content) < 3000
 
 
+def test_what_fails_is_said_to_have_and_no_more(fronted, monkeypatch, caplog):
+    front = fronted()
+
+    def broken(*_):
+        raise ZeroDivisionError("a secret")
+
+    monkeypatch.setattr(front.front.meters, "text", broken)
+    response = front.get("/metrics")
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["type"]) == (500, "internal", "server_error")
+    assert "secret" not in response.text
+    assert "ZeroDivisionError: a secret" in caplog.text
+    assert front.post(PATH, BODY).status_code == 200
+
+
 def test_models(fronted):
     front = fronted()
     [model] = front.get("/v1/models").json()["data"]

@@ -62,6 +62,12 @@ def test_seeds_of_choices_never_meet():
     assert seed_of(2**64 - 1, 0) == 2**64 - 1
 
 
+def test_seeds_of_choices_are_splitmix64_as_published():
+    """Whoever asked with a seed gets the same choices from any release."""
+    numbers = [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert [seed_of(0, choice) for choice in (1, 2, 3)] == numbers
+
+
 def test_negative_seeds_are_seeds(fronted):
     assert asked(fronted(), seed=-1).seed == 2**64 - 1
 
@@ -151,6 +157,9 @@ def test_a_checkpoints_own_settings_count_more_unless_the_record_says_not():
     assert usual.preset("non_thinking") == Preset(temperature=0.9, top_p=0.5, top_k=40)
     preferred = Usual(Policy(POLICY.sampling, Behavior(prefer_presets=True)), own)
     assert preferred.preset("non_thinking") == Preset(temperature=0.7, top_p=0.8, top_k=40)
+    assert own_settings({"top_k": 0, "min_p": 0, "repetition_penalty": 2}) == {
+        "top_k": 0, "min_p": 0, "repetition_penalty": 2,
+    }  # fmt: skip
     assert own_settings({"do_sample": False, "temperature": 0.6}) == {"temperature": 0.0}
     assert own_settings({"temperature": "hot", "top_k": -1, "top_p": 7, "min_p": True}) == {}
 
