@@ -95,6 +95,8 @@ class ScriptedEngine:
     def submit(self, request: Request) -> None:
         if len(request.tokens) + request.max_tokens > self.limits.context:
             raise CallerError("longer than the context")
+        if request.max_tokens < 1 or not request.tokens:
+            raise CallerError("nothing to go on from, or nothing to make")
         with self._lock:
             busy = len(self._running) + len(self._waiting)
             if self._closing is not None or busy >= self.limits.sequences + self.limits.queue:

@@ -17,6 +17,7 @@ SHAPES = [
     {"pieces": False},
     {"folded": True},
     {"folded": True, "told": False},
+    {"page": 64, "width": 1},
 ]
 
 
@@ -154,6 +155,10 @@ def test_steps_follow_one_from_the_host_before_it_is_over(ahead_of_time):
     order.clear()
     engine.turn()
     assert order == ["step", "chain", "chain", "chain", "land"]
+    # and others follow those for as long as nobody comes or goes
+    order.clear()
+    engine.turn()
+    assert order == ["chain", "land"]
     engine.finish()
     assert engine.tokens["b"] == answers([3, 4, 5], 9)
 
@@ -364,7 +369,13 @@ def test_the_pool_bounds_what_may_be_asked(core):
     assert padded.core.limits.context == 16
 
 
-@pytest.mark.parametrize("options", [{"chunk": 0}, {"budget": 0}, {"queue": -1}, {"sequences": 0}])
+def test_options_at_their_ends():
+    Options(sequences=1, queue=0, chunk=1, budget=1, host_bytes=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"chunk": 0}, {"budget": 0}, {"queue": -1}, {"sequences": 0}, {"host_bytes": -1}]
+)
 def test_options_that_cannot_be(options):
     (name,) = options
     with pytest.raises(CallerError, match=f"`{name}` is {options[name]}: expected"):

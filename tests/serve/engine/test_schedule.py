@@ -60,6 +60,13 @@ def test_who_fits_the_empty_pool_begins_where_nobody_runs(need, pages):
     assert entry.admitted == ((0,) if need <= pages else ())
 
 
+def test_a_page_is_left_for_each_that_grows():
+    waiting, room = [Waiter(2, 9)] * 5, Room(5, None, 9, growing=1)
+    # 2 and one for who runs, 2 and two for who run then, 2 and three: of the rest the fourth's need
+    assert plan_entry(waiting, room, "needed").admitted == (0, 1, 2)
+    assert plan_entry([Waiter(1, 2)] * 5, room, "worst").admitted == (0, 1, 2, 3)
+
+
 def test_a_large_request_is_passed_only_so_often():
     large, passed = Waiter(10, 10), 0
     for _ in range(PATIENCE + 5):

@@ -150,6 +150,8 @@ def test_g12_max_tokens_zero_missing_null_or_negative(fronted):
     assert choice["logprobs"]["token_logprobs"] == [None, SUCCESSOR]
     assert (choice["text"], choice["finish_reason"]) == ("Ab", "length")
     assert scored["usage"]["completion_tokens"] == 0
+    [choice] = front.complete([0], max_tokens=0, echo=True, logprobs=1)["choices"]
+    assert choice["logprobs"]["token_logprobs"] == [None]
     assert both(front, prompt=[0], max_tokens=0) == ("", "length", 0)
     assert both(front, prompt=[0]) == ("bc", "stop", 2)
     assert both(front, prompt=[0], max_tokens=None) == ("bc", "stop", 2)
