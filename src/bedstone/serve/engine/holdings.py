@@ -97,11 +97,6 @@ class Holdings:
         return self._pool.pages.total - self._pool.pages.held
 
     @property
-    def idle_pages(self) -> int:
-        """How many pages hold nothing at all."""
-        return self._pool.pages.free
-
-    @property
     def free_slots(self) -> int | None:
         """How many slots no sequence holds; None where they need none, or take pages for it."""
         tally = self._pool.slots
@@ -149,6 +144,13 @@ class Holdings:
                 return True
             if not self._helped(denial):
                 return False
+
+    def make_idle(self, pages: int) -> bool:
+        """Whether so many pages hold nothing at all, once enough prefixes have made way."""
+        while self._pool.pages.free < pages:
+            if not self._evict():
+                return False
+        return True
 
     def grow(self, leases: Sequence[Lease]) -> tuple[int, ...]:
         """A page more for each of some leases, of which so many hold nothing at all."""

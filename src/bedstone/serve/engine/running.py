@@ -62,13 +62,14 @@ class Running:
     def extend_all(self, ahead: int) -> bool:
         """Have room for the next `ahead` tokens of every row; False: there are no pages for them.
 
-        Whoever wants another page soon gets one too, where nobody holds it: looking for those costs
-        more than a page.
+        Whoever wants another page soon gets one too, where no sequence holds it: looking for those
+        costs more than a page.
         """
         if not self.rows.short(ahead):
             return True
         while some := self.rows.short(ahead + _SOON):
-            if self._holdings.idle_pages < len(self) + len(some):
+            few = self._holdings.free_pages < len(self) + len(some)
+            if few or not self._holdings.make_idle(len(some)):
                 self._holdings.foresee(len(self) + len(some))
                 break
             leases = [_lease(sequence) for sequence in some]
