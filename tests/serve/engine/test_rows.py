@@ -6,7 +6,6 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bedstone.serve.engine.dues import NEVER, Dues
 from bedstone.serve.engine.rows import Needs, Rows
 from bedstone.serve.engine.sequence import Sequence
 from bedstone.serve.requests import Request, Sampling
@@ -120,19 +119,6 @@ def test_what_holds_for_all_is_that_of_each(acts, paged):
     plainly.require_next()
     assert dict(rows.held()) == {held: plainly.fed[held] for held in rows.sequences}
     assert [held.tokens for held in rows.sequences] == [plainly.made[h] for h in rows.sequences]
-
-
-def test_many_that_come_and_go_leave_nothing_behind():
-    dues, stays = Dues(), sequence(1, 1)
-    dues.set(stays, 1)
-    for step in range(2, 5000):
-        other = sequence(1, 1)
-        dues.set(other, step)
-        dues.drop(other)
-    assert len(dues._heap) < 100
-    assert dues.soonest() == 1
-    dues.drop(stays)
-    assert (dues.soonest(), dues.until(10**6)) == (NEVER, [])
 
 
 def test_what_the_rows_need_is_that_of_those_who_are_there():

@@ -80,9 +80,10 @@ class Queue:
 
     def _shares(self, sequence: Sequence, prompt: Sequence) -> bool:
         """Whether a prompt that is going in is about to be of use to one that waits."""
-        geometry = self._holdings.geometry
-        if not self._holdings.reuses:
+        # most have nothing in common
+        if not self._holdings.reuses or sequence.tokens[0] != prompt.tokens[0]:
             return False
+        geometry = self._holdings.geometry
         if geometry.per_sequence:
             count = prompt.prompt - 1
             useful = prompt.fed < count

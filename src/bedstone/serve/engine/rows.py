@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.serve.engine.dues import Dues
 from bedstone.serve.engine.sequence import Sequence
 
 TOKEN, POSITION, LENGTH, SLOT = range(4)
 """What of a row goes into its next step: the token, where in the sequence, how long that is then,
 and where in the paged states."""
 
+NEVER = 2**62
 _MOST_ASIDE = 64
 
 
@@ -26,6 +26,46 @@ class Needs:
 
     names: tuple[str, ...]
     stops: frozenset[int]
+
+
+class Dues:
+    """At which step something is due of each row; the first of them is looked for when asked."""
+
+    __slots__ = ("_first", "each")
+
+    def __init__(self) -> None:
+        self.each: list[int] = []
+        self._first: int | None = NEVER
+
+    def add(self, step: int) -> None:
+        """The next row's."""
+        self.each.append(step)
+        if self._first is not None and step < self._first:
+            self._first = step
+
+    def set(self, row: int, step: int) -> None:
+        """A row's from now on."""
+        self.each[row] = step
+        self._first = None
+
+    def remove(self, row: int) -> None:
+        """A row leaves; the last takes its place."""
+        if self.each[row] == self._first:
+            self._first = None
+        last = self.each.pop()
+        if row < len(self.each):
+            self.each[row] = last
+
+    @property
+    def first(self) -> int:
+        """When it is due of one of them."""
+        if self._first is None:
+            self._first = min(self.each, default=NEVER)
+        return self._first
+
+    def until(self, step: int) -> list[int]:
+        """The rows of which it is due by then."""
+        return [row for row, at in enumerate(self.each) if at <= step] if self.first <= step else []
 
 
 class Rows:
@@ -56,9 +96,11 @@ class Rows:
         self._all: tuple[Sequence, ...] = ()
         self._all_of = -1
         self._taken = 0
-        self._ends, self._short, self._turns = Dues(), Dues(), Dues()
-        # of each the step at which it held nothing yet, had it always been there
-        self._began = Dues()
+        # the step at which each held nothing yet, had it always been there; makes its last token;
+        # has no place for a token
+        self._began, self._ends, self._full = Dues(), Dues(), Dues()
+        # who goes on in another page at steps that leave the same of a page's tokens
+        self._turns: list[list[Sequence]] = [[] for _ in range(unit if paged else 0)]
         self._made: NDArray[np.generic] = self._next[TOKEN]
         self._behind = 0
         self._aside: list[Items[int]] = []
@@ -83,7 +125,7 @@ class Rows:
 
     def fed(self, sequence: Sequence) -> int:
         """How many tokens the states of one of them hold."""
-        return self._taken - self._began.of(sequence)
+        return self._taken - self._began.each[sequence.row]
 
     def held(self) -> list[tuple[Sequence, int]]:
         """Each with how many tokens its states hold."""
@@ -118,9 +160,13 @@ class Rows:
             self.bound.append(sequence)
         sequence.row = row
         self.next()[:, row] = sequence.tokens[-1], at, at + 1, at
-        self._began.set(sequence, self._taken - at)
+        began = self._taken - at
+        self._began.add(began)
         # a row at position p makes the token p + 1
-        self._ends.set(sequence, self._taken + sequence.end - at - 1)
+        self._ends.add(began + sequence.end - 1)
+        self._full.add(NEVER)
+        if self._turns:
+            self._turns[began % self._unit].append(sequence)
         self.grow(row, pages)
         self.edition += 1
         return row
@@ -130,8 +176,10 @@ class Rows:
         values = self.next()
         row, last = sequence.row, len(self.sequences) - 1
         self._settle_row(row)
-        sequence.row = -1
         sequence.fed = self.fed(sequence)
+        sequence.row = -1
+        if self._turns:
+            self._turns[self._began.each[row] % self._unit].remove(sequence)
         if row != last:
             self._settle_row(last)
             self.sequences[row] = moved = self.sequences[last]
@@ -141,8 +189,8 @@ class Rows:
             values[:, row] = values[:, last]
         values[:, last] = self._idle
         del self.sequences[last], self._names[last], self._pages[last], self._since[last]
-        for dues in (self._began, self._ends, self._short, self._turns):
-            dues.drop(sequence)
+        for dues in (self._began, self._ends, self._full):
+            dues.remove(row)
         self._stops[sequence.stops] -= 1
         self.slow -= sequence.slow
         if sequence.request.constraint is not None:
@@ -162,10 +210,8 @@ class Rows:
             self.next()
             self._turn(sequence)
         # the last token made is not fed back
-        if room < sequence.most:
-            self._short.set(sequence, self._taken + room - self.fed(sequence))
-        else:
-            self._short.drop(sequence)
+        full = self._began.each[row] + room if room < sequence.most else NEVER
+        self._full.set(row, full)
 
     # --- a step ---
 
@@ -175,20 +221,18 @@ class Rows:
             count = len(self._made)
             self._next[TOKEN, :count] = self._made
             self._next[POSITION:, :count] += self._behind
-            self._behind = 0
-            if self._turns.soonest() <= self._taken:
-                for sequence in self._turns.until(self._taken):
+            first, self._behind = self._taken - self._behind + 1, 0
+            for step in range(first, self._taken + 1) if self._turns else ():
+                for sequence in self._turns[step % self._unit]:
                     self._turn(sequence)
         return self._next
 
     def _turn(self, sequence: Sequence) -> None:
         """A sequence goes on in another page, from now or a few steps ago on."""
-        if self._paged:
-            place, inside = divmod(self.fed(sequence), self._unit)
-            pages = self._pages[sequence.row]
-            if place < len(pages):
-                self._next[SLOT, sequence.row] = pages[place] * self._unit + inside
-            self._turns.set(sequence, self._taken + self._unit - inside)
+        place, inside = divmod(self.fed(sequence), self._unit)
+        pages = self._pages[sequence.row]
+        if place < len(pages):
+            self._next[SLOT, sequence.row] = pages[place] * self._unit + inside
 
     def set_aside(self, made: NDArray[np.generic], tokens: Items[int]) -> None:
         """Each row has a token more, and its sequence: those made, and the same as `tokens`."""
@@ -221,16 +265,16 @@ class Rows:
 
     def complete(self) -> list[Sequence]:
         """Those whose last token has been made."""
-        return self._ends.until(self._taken) if self.steps_left() <= 0 else []
+        return [self.sequences[row] for row in self._ends.until(self._taken)]
 
     def short(self, ahead: int) -> list[Sequence]:
         """Those without a place for their next `ahead` tokens, as far as they have as many."""
-        return self._short.until(self._taken + ahead - 1)
+        return [self.sequences[row] for row in self._full.until(self._taken + ahead - 1)]
 
     def steps_left(self) -> int:
         """How many steps until the first of them has made its last token."""
-        return self._ends.soonest() - self._taken
+        return self._ends.first - self._taken
 
     def longest(self) -> int:
         """How many tokens the states of the longest hold once the next step is in."""
-        return self._taken - self._began.soonest() + 1
+        return self._taken - self._began.first + 1
