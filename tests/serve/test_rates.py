@@ -29,11 +29,13 @@ def test_rates_are_of_the_time_between_two_pictures():
     after = stats(
         running=3, waiting=2, pages_total=64, pages_held=16, pages_cached=8, steps=150,
         step_seconds=1.5, prompt_tokens=150, cached_tokens=65, fed_tokens=170, made_tokens=1500,
-        preempted=2, evicted=4, parked=2, begun=8, waited_seconds=7.0,
+        preempted=2, evicted=4, parked=2, begun=8, waited_seconds=7.0, woken=3, remaps=1,
+        slots_total=4, slots_held=3, prefixes_parked=5, host_bytes=3 << 29,
     )  # fmt: skip
     assert rates(before, after, 5.0) == (
-        "3 running, 2 waiting, 1.5 s in the queue, pages 25% held 12% kept, 50 steps of 10.0 ms, "
-        "100 tokens/s made, 20 read, 25% of prompts cached, 2 evicted, 1 parked, 1 gave way"
+        "3 running, 2 waiting, 1.5 s in the queue, pages 25% held 12% kept, slots 75% held, "
+        "50 steps of 10.0 ms, 100 tokens/s made, 20 read, 25% of prompts cached, "
+        "1.5 GiB of 5 prefixes on the host, 2 evicted, 1 parked, 3 woken, 1 remapped, 1 gave way"
     )
 
 

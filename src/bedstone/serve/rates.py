@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Self
 
 from bedstone.serve.requests import Stats
@@ -14,6 +14,17 @@ SECONDS = 5.0
 
 SHORTEST = 0.05
 """Seconds in the queue that are said."""
+
+GIB = 1 << 30
+
+COUNTED: Mapping[str, str] = {
+    "evicted": "evicted",
+    "parked": "parked",
+    "woken": "woken",
+    "remaps": "remapped",
+    "preempted": "gave way",
+}
+"""Counters that are said where they went on."""
 
 
 class Watch:
@@ -59,6 +70,8 @@ def _rates(before: Stats, after: Stats, seconds: float) -> Iterator[str]:
     if after.pages_total:
         held, kept = after.pages_held / after.pages_total, after.pages_cached / after.pages_total
         yield f"pages {held:.0%} held {kept:.0%} kept"
+    if after.slots_total:
+        yield f"slots {after.slots_held / after.slots_total:.0%} held"
     steps = after.steps - before.steps
     if steps:
         each = (after.step_seconds - before.step_seconds) / steps
@@ -68,7 +81,9 @@ def _rates(before: Stats, after: Stats, seconds: float) -> Iterator[str]:
     prompts = after.prompt_tokens - before.prompt_tokens
     if prompts:
         yield f"{(after.cached_tokens - before.cached_tokens) / prompts:.0%} of prompts cached"
-    for name, what in (("evicted", "evicted"), ("parked", "parked"), ("preempted", "gave way")):
+    if after.prefixes_parked:
+        yield f"{after.host_bytes / GIB:.1f} GiB of {after.prefixes_parked} prefixes on the host"
+    for name, what in COUNTED.items():
         count = getattr(after, name) - getattr(before, name)
         if count:
             yield f"{count} {what}"

@@ -101,13 +101,17 @@ class Limits(Frozen):
 class Stats(Frozen):
     """What an engine has done and holds, for metrics and pictures. Counters count from its start.
 
+    `batch` are the requests running now, each (id, tokens held, tokens made); `pages` of the pool
+    are free, held by running sequences, or kept for prefixes; `slots` are for states of a
+    sequence's own, if it has any; `remaps` is how often memory went from pages to slots or back.
+
     `begun` requests were let in, which waited `waited_seconds` for it together. `prompt_tokens` are
     of requests that have ended, `cached_tokens` those of them that were not computed again;
-    `fed_tokens` are of pieces of prompts, as they go in. `evicted` are prefixes that had to make
-    way, `parked` those of them that went to the host's memory.
-    `batch` are the requests running now, each (id, tokens held, tokens made); `pages` of the pool
-    are free, held by running sequences, or kept for prefixes; `remaps` is how often memory went
-    from pages to slots or back.
+    `fed_tokens` are of pieces of prompts, as they go in.
+
+    `evicted` are prefixes that had to make way, `parked` those of them that went to the host's
+    memory and `woken` those that came back; `prefixes` are kept now on the device, and
+    `prefixes_parked` on the host, where they take `host_bytes`.
     """
 
     running: int
@@ -130,6 +134,12 @@ class Stats(Frozen):
     evicted: int
     parked: int
     remaps: int = 0
+    woken: int = 0
+    slots_total: int = 0
+    slots_held: int = 0
+    prefixes: int = 0
+    prefixes_parked: int = 0
+    host_bytes: int = 0
 
 
 class Engine(Protocol):

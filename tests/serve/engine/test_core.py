@@ -265,9 +265,15 @@ def test_what_is_in_the_way_goes_to_the_host_and_comes_back(core, folded):
     stats = engine.core.stats()
     assert stats.parked > 0
     assert stats.evicted >= stats.parked
+    assert (stats.woken, stats.slots_held) == (0, 0)
+    assert (stats.slots_total > 0) == folded
+    assert stats.prefixes > 0
+    assert 0 < stats.prefixes_parked <= stats.parked
+    assert 0 < stats.host_bytes < 2**22
     engine.submit("again", [1, *PROMPTS[3]], 4)
     engine.finish()
     assert engine.ends["again"].cached >= 28
+    assert engine.core.stats().woken == 1
     assert engine.tokens["again"] == answers([1, *PROMPTS[3]], 4, folded=folded)
 
 

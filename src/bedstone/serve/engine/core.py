@@ -171,6 +171,12 @@ class Core:
             evicted=self._holdings.evicted,
             parked=self._holdings.parked,
             remaps=self._holdings.remaps,
+            woken=self._holdings.woken,
+            slots_total=self._holdings.slots[0],
+            slots_held=self._holdings.slots[1],
+            prefixes=self._holdings.prefixes[0],
+            prefixes_parked=self._holdings.prefixes[1],
+            host_bytes=self._holdings.host_bytes,
         )
 
     # --- a turn ---

@@ -54,6 +54,7 @@ class Holdings:
         self._reserve = session.reserve(host_bytes) if host_bytes else None
         self.evicted = 0
         self.parked = 0
+        self.woken = 0
         pad = self._pool.lease(1) if abilities.pads else None
         self._pad = pad if isinstance(pad, Lease) else None
 
@@ -88,6 +89,23 @@ class Holdings:
     def remaps(self) -> int:
         """How often memory went from pages to slots or back."""
         return self._remapper.made if self._remapper else 0
+
+    @property
+    def slots(self) -> tuple[int, int]:
+        """How many slots there are for states of a sequence's own, and how many are held."""
+        tally = self._pool.slots
+        return (tally.total, tally.held) if self.geometry.per_sequence else (0, 0)
+
+    @property
+    def prefixes(self) -> tuple[int, int]:
+        """How many prefixes are kept, on the device and in the host's memory."""
+        return (self._tree.resident, self._tree.parked) if self._tree else (0, 0)
+
+    @property
+    def host_bytes(self) -> int:
+        """How much of the host's memory parked prefixes take."""
+        room = self._room
+        return room.nbytes // room.grain * room.grain - self._pool.host_free if room else 0
 
     @property
     def free_pages(self) -> int:
@@ -232,6 +250,7 @@ class Holdings:
             return waking
         self._move(waking.moves)
         kept = waking.awake()
+        self.woken += 1
         if self._tree is not None:
             self._tree.insert(tokens[:length], kept)
         return kept

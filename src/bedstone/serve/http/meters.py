@@ -29,6 +29,11 @@ GAUGES = {
     "pages_total": "Pages of the cache.",
     "pages_held": "Pages that running requests hold.",
     "pages_cached": "Pages kept for prompts that begin the same.",
+    "slots_total": "Slots for states of a sequence's own.",
+    "slots_held": "Slots that running requests hold.",
+    "prefixes": "Kept prompts on the device.",
+    "prefixes_parked": "Kept prompts in the host's memory.",
+    "host_bytes": "Memory of the host that these take.",
 }
 COUNTERS = {
     "steps": "Steps of the model.",
@@ -41,6 +46,7 @@ COUNTERS = {
     "preempted": "Times a running request had to give way.",
     "evicted": "Kept prompts that had to make way.",
     "parked": "Kept prompts that made way to the host's memory.",
+    "woken": "Kept prompts that came back from the host's memory.",
     "remaps": "Times memory went from pages to slots or back.",
 }
 
