@@ -26,7 +26,7 @@ from bedstone.spec.manifest import (
     Var,
     VarArg,
 )
-from bedstone.target.toolchain import compile_shared, find_compiler
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler
 
 SOURCE = Path(__file__).parent / "runtime" / "toy.c"
 INCLUDE = (Path(str(files("bedstone.runtime.cpu"))), SOURCE.parent)
@@ -42,10 +42,8 @@ SCALAR = ScalarParam("i32")
 
 def compile_module(source: Path, kernels: Path, cache: Path) -> str:
     """Compile into `kernels` under a name that means nothing; the sha256."""
-    built = compile_shared(
-        [source], flags=["-O1"], include=INCLUDE, cache=cache, compiler=find_compiler()
-    )
-    data = built.read_bytes()
+    unit = Unit((source,), ("-O1",), include=INCLUDE)
+    data = compile_unit(unit, cache=cache, compiler=find_compiler()).read_bytes()
     sha256 = hashlib.sha256(data).hexdigest()
     kernels.mkdir(parents=True, exist_ok=True)
     (kernels / f"x{sha256[20:26]}").write_bytes(data)

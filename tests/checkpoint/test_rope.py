@@ -11,13 +11,11 @@ from bedstone.checkpoint.config import RopeConfig
 from bedstone.checkpoint.fields import Fields
 from bedstone.checkpoint.hf_rope import parse_rope
 from bedstone.checkpoint.rope import (
-    Dynamic,
     Linear,
     Llama3,
     Unscaled,
     Yarn,
     divided,
-    dynamic_theta,
     inverse_frequencies,
     rope_config,
     yarn_attention_factor,
@@ -89,12 +87,6 @@ def test_c05_an_explicit_attention_factor_wins():
     assert rope(rope_scaling=YARN | {"factor": 32, "attention_factor": 1.0}).attention_factor == 1.0
     default = rope(rope_scaling=YARN | {"factor": 32}).attention_factor
     assert default == pytest.approx(1.3465735903, abs=1e-10)
-
-
-def test_c07_the_dynamic_base_follows_the_length():
-    scaling = Dynamic(2.0, 16)
-    bases = [dynamic_theta(10000.0, 8, scaling, length) for length in (8, 16, 17, 32)]
-    np.testing.assert_allclose(bases, [10000, 10000, 11700.4715, 43267.4871], rtol=1e-8)
 
 
 def test_c07_dynamic_is_plain_within_the_original_length_and_refused_beyond():

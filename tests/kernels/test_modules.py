@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bedstone.library.catalog import cpu_kernels
-from bedstone.target.toolchain import compile_shared, find_compiler
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler
 from kernels.harness import AVAILABLE, Library, poison
 
 MODULES = frozenset(kernel.module for kernel in cpu_kernels().kernels.values())
@@ -58,9 +58,8 @@ def test_the_same_sources_elsewhere_give_the_same_bytes(
         for folder, copy in zip(unit.include, folders, strict=True):
             shutil.copytree(folder, copy)
         source = next(c for c in folders if (c / "norm.c").exists()) / "norm.c"
-        copies.append(compile_shared(
-            [source], flags=unit.flags, include=folders, cache=tmp_path / place / "cache",
-            compiler=library.compiler,
-        ))  # fmt: skip
+        copied = Unit((source,), unit.flags, include=tuple(folders))
+        cache = tmp_path / place / "cache"
+        copies.append(compile_unit(copied, cache=cache, compiler=library.compiler))
     assert copies[0].name == copies[1].name
     assert copies[0].read_bytes() == copies[1].read_bytes()

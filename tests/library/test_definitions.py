@@ -10,13 +10,13 @@ from bedstone.library.definitions import DEFINITIONS
 from bedstone.oracle import arithmetic
 from bedstone.oracle.draw import Wish, draw
 from bedstone.prove.config import Config
-from bedstone.prove.inputs.sizes import propose_sizes
 from bedstone.prove.problem import Problem, Source
 from bedstone.prove.reference import Reference
 from bedstone.spec.dialect.emit_definition import emit_definition
 from bedstone.spec.dialect.parse_definition import parse_definition
 from bedstone.spec.lint import lint
 from bedstone.spec.workload import Workload
+from proposed_sizes import propose_sizes
 
 CONSTANTS = {
     "Embed": {"vocab": 50, "width": 16},

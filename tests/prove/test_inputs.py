@@ -13,12 +13,12 @@ from bedstone.prove.inputs.recipe import (
     Uniform,
 )
 from bedstone.prove.inputs.roles import Asked, recipe_for
-from bedstone.prove.inputs.sizes import propose_sizes
 from bedstone.prove.inputs.workload import Inputs
 from bedstone.prove.tensors import as_bytes
 from bedstone.spec.axes import axis_values
 from bedstone.spec.workload import Random, Scalar, Stored, Workload
 from definitions import TENSOR, definition
+from proposed_sizes import propose_sizes
 
 PAGED = definition(
     name="paged_h2_d8_ps4",

@@ -11,7 +11,6 @@ import torch
 from bedstone.build.lane import target_lane
 from bedstone.library.catalog import cpu_kernels
 from bedstone.library.mathematics import define, family_of
-from bedstone.prove.inputs.sizes import propose_sizes
 from bedstone.prove.inputs.workload import Inputs
 from bedstone.prove.interchange import write_for_flashinfer_bench
 from bedstone.prove.own.planned import untouched
@@ -35,6 +34,7 @@ from bedstone.spec.workload import Workload
 from bedstone.target.hardware import read_sets
 from bedstone.target.sources import read_sources
 from definitions import definition, solution, workload
+from proposed_sizes import propose_sizes
 from prove.outcomes import failed, passed
 
 HERE = Path(__file__).parent

@@ -3,7 +3,6 @@
 import ctypes
 import os
 import threading
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,8 +13,8 @@ from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.cpu.cores import usable_cores
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
 from bedstone.runtime.device import Tap
-from bedstone.target.toolchain import compile_shared, find_compiler
-from runtime_toy import compile_module
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler
+from runtime_toy import INCLUDE, compile_module
 
 
 @pytest.fixture(scope="module")
@@ -252,15 +251,8 @@ def test_a_thread_outside_of_a_job_knows_of_nothing(pool):
 @pytest.fixture(scope="module")
 def pool_stress(cache):
     source = Path(__file__).with_name("pool_stress.c")
-    replayer = Path(str(files("bedstone.runtime.cpu").joinpath("replay.c")))
-    built = compile_shared(
-        [source],
-        flags=["-O2", "-pthread"],
-        include=[replayer.parent],
-        cache=cache,
-        compiler=find_compiler(),
-    )
-    return ctypes.CDLL(str(built)).stress
+    unit = Unit((source,), ("-O2", "-pthread"), include=INCLUDE)
+    return ctypes.CDLL(str(compile_unit(unit, cache=cache, compiler=find_compiler()))).stress
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

@@ -7,7 +7,7 @@ import pytest
 from bedstone.errors import KernelError
 from bedstone.target.blob import read_blob
 from bedstone.target.cubin import cubin_arch
-from bedstone.target.toolchain import compile_shared, find_compiler
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler
 from cubins import cubin
 
 SOURCE = """
@@ -24,7 +24,7 @@ EXPORT void helper(void) {}
 def shared(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("blob")
     (folder / "norm.c").write_text(SOURCE)
-    built = compile_shared([folder / "norm.c"], cache=folder, compiler=find_compiler())
+    built = compile_unit(Unit((folder / "norm.c",)), cache=folder, compiler=find_compiler())
     return built.read_bytes()
 
 

@@ -7,7 +7,7 @@ import pytest
 from bedstone.errors import DeviceError, TargetError
 from bedstone.target.gpu import Gpu, choose_gpu, read_gpus, refuses_gpu
 from bedstone.target.hardware import read_sets
-from bedstone.target.toolchain import compile_shared, find_compiler
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler
 
 SETS = read_sets()
 
@@ -29,7 +29,7 @@ def driver(folder: Path, major: str, minor: str, started: int = 0, counted: int 
     """A driver library that knows devices of these capabilities."""
     source = folder / "cuda.c"
     source.write_text(DRIVER % (major, minor, started, counted))
-    return str(compile_shared([source], cache=folder / "cache", compiler=find_compiler()))
+    return str(compile_unit(Unit((source,)), cache=folder / "cache", compiler=find_compiler()))
 
 
 def test_devices_are_asked_one_by_one(tmp_path):

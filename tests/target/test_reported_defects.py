@@ -122,11 +122,11 @@ def test_8_12_a_set_is_what_its_record_says_and_not_what_it_is_called(tmp_path):
 
 def test_8_17_an_unresolved_symbol_is_an_error_of_the_build(tmp_path):
     from bedstone.errors import KernelError
-    from bedstone.target.toolchain import compile_shared, find_compiler
+    from bedstone.target.toolchain import Unit, compile_unit, find_compiler
 
     (tmp_path / "a.c").write_text("extern int nowhere(int);\nint a(int x) { return nowhere(x); }\n")
     with pytest.raises(KernelError, match=r"`a\.c` does not compile"):
-        compile_shared([tmp_path / "a.c"], cache=tmp_path, compiler=find_compiler())
+        compile_unit(Unit((tmp_path / "a.c",)), cache=tmp_path, compiler=find_compiler())
 
 
 def test_8_21_what_a_wheel_ships_is_the_whole_tree():

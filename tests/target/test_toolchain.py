@@ -12,7 +12,7 @@ from bedstone.target.toolchain import (
     Compiler,
     Unit,
     compile_many,
-    compile_shared,
+    compile_unit,
     find_compiler,
     unit_digest,
 )
@@ -33,7 +33,7 @@ def unit(tmp_path: Path) -> Unit:
 
 
 def build(unit: Unit, cache: Path, compiler: Compiler) -> Path:
-    return compile_many([unit], cache=cache, compiler=compiler)[0]
+    return compile_unit(unit, cache=cache, compiler=compiler)
 
 
 def test_the_first_compiler_on_path_is_taken_with_its_identity() -> None:
@@ -158,8 +158,4 @@ def test_many_units_come_back_in_order(unit: Unit, tmp_path: Path, compiler: Com
     units = [Unit(unit.sources, unit.flags, {"SCALE": str(i)}, unit.include) for i in range(3)]
     together = compile_many(units, cache=tmp_path / "a", compiler=compiler)
     for one, path in zip(units, together, strict=True):
-        alone = compile_shared(
-            one.sources, flags=one.flags, defines=one.defines, include=one.include,
-            cache=tmp_path / "b", compiler=compiler,
-        )  # fmt: skip
-        assert alone.name == path.name
+        assert compile_unit(one, cache=tmp_path / "b", compiler=compiler).name == path.name

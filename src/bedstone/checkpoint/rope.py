@@ -80,14 +80,6 @@ def inverse_frequencies(theta: float, rot: int) -> Frequencies:
     return tuple(theta ** (-2 * i / rot) for i in range(rot // 2))
 
 
-def dynamic_theta(theta: float, rot: int, scaling: Dynamic, length: int) -> float:
-    """The base at a sequence of `length` tokens; the plain one up to the original length."""
-    if length <= scaling.original:
-        return theta
-    stretch = scaling.factor * length / scaling.original - (scaling.factor - 1)
-    return float(theta * stretch ** (rot / (rot - 2)))
-
-
 def llama3_frequencies(plain: Frequencies, scaling: Llama3) -> Frequencies:
     """Keep, blend or divide each frequency by its wave length."""
 

@@ -17,7 +17,7 @@ from bedstone.target.hardware import HardwareSet, read_sets
 from bedstone.target.nvrtc import compile_cubins, cubin_path, find_nvrtc
 from bedstone.target.side_by_side import Told, side_by_side, untold
 from bedstone.target.sources import read_sources
-from bedstone.target.toolchain import Unit, compile_many, find_compiler, shared_path
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler, shared_path
 
 _DEFINE = "-D"
 
@@ -103,9 +103,8 @@ def _is_c(solution: Solution) -> bool:
 
 def _compile(module: Module, cache: Path) -> Path:
     if module.arch is None:
-        (path,) = compile_many([module.unit], cache=cache, compiler=find_compiler())
-    else:
-        (path,) = compile_cubins([module.unit], module.arch, cache=cache, nvrtc=find_nvrtc())
+        return compile_unit(module.unit, cache=cache, compiler=find_compiler())
+    (path,) = compile_cubins([module.unit], module.arch, cache=cache, nvrtc=find_nvrtc())
     return path
 
 

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from bedstone.errors import TargetError
 from bedstone.target.elf import Elf, parse_elf, text_at
 
 _NEEDS = "bs_needs"
@@ -32,13 +31,6 @@ def lacks(module: str, needs: frozenset[str], features: frozenset[str]) -> str |
         f"compile the package again here, or elsewhere with a `--target` that `bedstone target "
         f"list` says this machine runs"
     )
-
-
-def require_features(module: str, needs: frozenset[str], features: frozenset[str]) -> None:
-    """Refuse a module that was compiled for CPU features which are not there."""
-    refusal = lacks(module, needs, features)
-    if refusal is not None:
-        raise TargetError(refusal)
 
 
 def parse_cpuinfo(text: str) -> frozenset[str]:

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from bedstone.errors import KernelError, TargetError
@@ -90,26 +91,12 @@ def find_compiler(*, which: Callable[[str], str | None] = shutil.which) -> Compi
     )
 
 
-def compile_shared(
-    sources: Sequence[Path],
-    *,
-    flags: Sequence[str] = (),
-    defines: Mapping[str, str] | None = None,
-    include: Sequence[Path] = (),
-    cache: Path,
-    compiler: Compiler,
-) -> Path:
-    """The shared object made from `sources`, compiled only where `cache` has none yet.
+def compile_unit(unit: Unit, *, cache: Path, compiler: Compiler) -> Path:
+    """The unit's shared object, compiled only where `cache` has none yet.
 
     Raises `KernelError`: the compiler rejects the sources; `TargetError`: the compiler cannot be
     run; `CallerError`: `cache` cannot be written.
     """
-    unit = Unit(tuple(sources), tuple(flags), dict(defines or {}), tuple(include))
-    return _built(unit, cache, compiler)
-
-
-def _built(unit: Unit, cache: Path, compiler: Compiler) -> Path:
-    """The unit's shared object, compiled only where `cache` has none yet."""
     built = shared_path(unit, cache=cache, compiler=compiler)
     try:
         return made_once(built, lambda: _compile(unit, compiler, built))
@@ -130,11 +117,11 @@ def _compile(unit: Unit, compiler: Compiler, built: Path) -> None:
 def compile_many(
     units: Sequence[Unit], *, cache: Path, compiler: Compiler, told: Told = untold
 ) -> tuple[Path, ...]:
-    """`compile_shared` of each unit, as many at a time as this process may use cores.
+    """`compile_unit` of each, as many at a time as this process may use cores.
 
-    Raises what `compile_shared` does.
+    Raises what `compile_unit` does.
     """
-    return side_by_side(lambda unit: _built(unit, cache, compiler), units, told)
+    return side_by_side(partial(compile_unit, cache=cache, compiler=compiler), units, told)
 
 
 def shared_path(unit: Unit, *, cache: Path, compiler: Compiler) -> Path:

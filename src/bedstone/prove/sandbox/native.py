@@ -13,7 +13,7 @@ from bedstone.prove.results import ResultError
 from bedstone.prove.sandbox.calling import Calling, read_calling
 from bedstone.prove.write import CALL
 from bedstone.target.features import lacks, read_features
-from bedstone.target.toolchain import Compiler, Unit, compile_many, compile_shared, find_compiler
+from bedstone.target.toolchain import Unit, compile_unit, find_compiler
 
 _ALIGN = 64
 _SCALARS: Mapping[str, type[ctypes.c_int32] | type[ctypes.c_float]] = {
@@ -74,15 +74,12 @@ def native_unit(source: Path, options: Mapping[str, Sequence[str]]) -> Unit:
 
 def _compiled(source: Path, spec: Mapping[str, Any]) -> ctypes.CDLL:
     unit, cache = native_unit(source, spec["options"]), Path(spec["cache"])
-    (built,) = compile_many([unit], cache=cache, compiler=find_compiler())
-    return ctypes.CDLL(str(built))
+    return ctypes.CDLL(str(compile_unit(unit, cache=cache, compiler=find_compiler())))
 
 
-def _grid_runner(cache: Path, compiler: Compiler | None = None) -> ctypes.CDLL:
+def _grid_runner(cache: Path) -> ctypes.CDLL:
     with as_file(files("bedstone.prove.sandbox").joinpath("grid.c")) as source:
-        built = compile_shared(
-            [source], flags=("-O2",), cache=cache, compiler=compiler or find_compiler()
-        )
+        built = compile_unit(Unit((source,), ("-O2",)), cache=cache, compiler=find_compiler())
     return ctypes.CDLL(str(built))
 
 

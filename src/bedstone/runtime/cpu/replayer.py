@@ -35,9 +35,10 @@ def build_replayer(cache: Path) -> Path:
     if not built.exists():
         # neither is needed where the object is there: they are slow to load, a compiler to ask
         from bedstone.target.cache import write_whole  # noqa: PLC0415
-        from bedstone.target.toolchain import compile_shared, find_compiler  # noqa: PLC0415
+        from bedstone.target.toolchain import Unit, compile_unit, find_compiler  # noqa: PLC0415
 
-        made = compile_shared(_SOURCES[:1], flags=_FLAGS, cache=cache, compiler=find_compiler())
+        unit = Unit(_SOURCES[:1], _FLAGS)
+        made = compile_unit(unit, cache=cache, compiler=find_compiler())
         write_whole(built, made.read_bytes())
     return built
 
