@@ -87,6 +87,7 @@ class Driver:
         self.live, self.maps, self.calls, self.launched = {}, {}, {}, []
         self.queues, self.events, self.objects = {}, {}, {}
         self.recording, self.next, self.closed = None, 1000, False
+        self.asked = {}
         self.placed, self.lock = {}, threading.RLock()
         self.mapped, self.encoded, self.images, self.taken = {}, [], [], 0
         self.launch = self._launch
@@ -214,9 +215,30 @@ class Driver:
 
     def wait(self, event):
         self._fail("cuEventSynchronize")
-        stream, mark = self.events.get(event, (None, None))
+        if event in self.events:
+            self._run_to(*self.events[event])
+
+    def follow(self, stream, event):
+        other, mark = self.events[event]
+        self._put(stream, lambda: self._run_to(other, mark))
+
+    def passed(self, event):
+        """Only whoever asks again and again finds that time goes by."""
+        self._fail("cuEventQuery")
+        self.asked[event] = self.asked.get(event, 0) + 1
+        if self.asked[event] > 2:
+            self._run_to(*self.events[event])
         with self.lock:
-            if stream is not None and mark in self.queues[stream]:
+            stream, mark = self.events[event]
+            return mark not in self.queues[stream]
+
+    def copy_across(self, rows, stream):
+        self._count("copy_across")
+        self.copy_rows(rows, stream)
+
+    def _run_to(self, stream, mark):
+        with self.lock:
+            if mark in self.queues[stream]:
                 self._run(stream, self.queues[stream].index(mark) + 1)
 
     def _put(self, stream, work):

@@ -11,6 +11,7 @@ from bedstone.runtime.device import Memory
 from bedstone.runtime.domain import Limits, require_inside
 from bedstone.runtime.load import Parts, load
 from bedstone.runtime.ports import Input, Inputs, Port
+from bedstone.runtime.reserve import HostRows
 from bedstone.spec.dtype import DTYPE_BYTES
 from bedstone.spec.manifest import (
     F32,
@@ -368,22 +369,27 @@ def test_bytes_of_a_state_are_copied_saved_and_restored(toy, cache):
         room = session.reserve(64)
         session.fill("kv", 16, given)
         session.copy("kv", 160, 16, 16)
-        session.save("kv", 160, room, 48, 16)
+        # two rows of 8 bytes, which lie 24 apart on the host
+        room.save([HostRows("kv", 160, 16, 8, 2, 24)]).wait()
         session.clear("kv", 160, 16)
-        session.restore("kv", 240, room, 48, 16)
+        room.restore([HostRows("kv", 240, 16, 8, 2, 24), HostRows("kv", 224, 40, 8)]).wait()
         found = session.region("kv").reshape(-1, 16)
         assert np.array_equal(found[15], given)
-        assert not found[10:15].any()
-        for call in (
-            lambda: session.copy("kv", 310, 0, 16),
-            lambda: session.save("kv", 310, room, 0, 16),
-            lambda: session.restore("kv", 310, room, 0, 16),
-        ):
+        assert np.array_equal(found[14], [*given[8:], *[0] * 8])
+        assert not found[10:14].any()
+        beyond = [HostRows("kv", 310, 0, 16)]
+        for call in (lambda: session.copy("kv", 310, 0, 16), lambda: room.save(beyond)):
             with pytest.raises(CallerError, match="state `kv` has 320 bytes"):
                 call()
-        for at, nbytes in ((-1, 8), (57, 8), (0, 65)):
-            with pytest.raises(CallerError, match="of a reserve of 64"):
-                session.save("kv", 0, room, at, nbytes)
-        session.release(room)
+        for at, *size in ((-1, 8), (57, 8), (0, 65), (0, 8, 3, 29), (0, 8, 2, 7), (0, 8, 0)):
+            for move in (room.save, room.restore):
+                with pytest.raises(CallerError, match="is not inside a reserve of 64 bytes"):
+                    move([HostRows("kv", 0, at, *size)])
+        room.close()
         with pytest.raises(CallerError, match="no state `next`"):
             session.copy("next", 0, 0, 1)
+        kept = session.reserve(64)
+    # what a session had is let go of with it
+    kept.close()
+    with pytest.raises(CallerError, match="the session is closed"):
+        kept.save([HostRows("kv", 0, 0, 8)])

@@ -71,6 +71,22 @@ class Upload(Frozen):
         return self.rows * self.width
 
 
+class RowCopy(Frozen):
+    """A copy of `rows` rows of `width` bytes, which lie as many bytes apart as a pitch says."""
+
+    source: int
+    source_pitch: int
+    target: int
+    target_pitch: int
+    rows: int
+    width: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is one run of bytes on either side."""
+        return self.rows == 1 or self.source_pitch == self.target_pitch == self.width
+
+
 class Tap(Frozen):
     """After repetition r of a replay, `nbytes` bytes at `source` go to host `sink + r * nbytes`."""
 
@@ -114,17 +130,17 @@ class Finished:
         """Nothing is under way."""
 
 
-class Remapping(Protocol):
-    """Memory on its way from some addresses to others."""
+class Moving(Protocol):
+    """Bytes, or the memory itself, on their way, while replays asked for later run."""
 
     @property
     def ready(self) -> bool:
         """Whether `wait` returns at once."""
 
     def wait(self) -> None:
-        """Return once it has arrived: zero to the replays asked for from then on.
+        """Return once all is there, to the replays asked for from then on.
 
-        Raises `DeviceError`: it is behind neither.
+        Raises `DeviceError`: it will never be.
         """
 
 
@@ -192,11 +208,17 @@ class Device(Protocol):
     def chunk(self, needs: Sequence[StateNeed], /) -> int:
         """Bytes of the pieces in which memory can go from one of these states to another."""
 
-    def remap(self, moves: Sequence[tuple[int, int]], chunk: int, /) -> Remapping:
+    def remap(self, moves: Sequence[tuple[int, int]], chunk: int, /) -> Moving:
         """Take the memory of chunks at some addresses and put it behind others, (from, to) each.
 
-        What was asked for before may use the first; nothing else may until it has arrived. One at a
-        time.
+        What was asked for before may use the first; nothing else may until it has arrived, and is
+        zero. One at a time.
+        """
+
+    def transfer(self, copies: Sequence[RowCopy], /) -> Moving:
+        """Copy between states and memory of the host, in the order of these calls.
+
+        What was asked for before is over first; what is asked for after does not wait.
         """
 
     def release(self, memory: Memory, /) -> None:

@@ -27,6 +27,7 @@ from bedstone.runtime.ports import (
 )
 from bedstone.runtime.program import LoadedProgram, require_declared, require_value
 from bedstone.runtime.remap import Remaps, remaps_of
+from bedstone.runtime.reserve import Reserve
 from bedstone.runtime.sinks import Sinks
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import BufferKind, Domain, Manifest
@@ -213,34 +214,15 @@ class Executor:
             self._require_open()
             self._device.copy(to, at, nbytes)
 
-    def reserve(self, nbytes: int) -> Memory:
-        """Memory of the host that bytes of states can be saved to, until it is released.
+    def reserve(self, nbytes: int) -> Reserve:
+        """Memory of the host that bytes of states can be saved to, until it is closed.
 
         Raises `CapacityError`: there is not as much.
         """
         with self._lock:
             self._require_open()
-            return self._device.allocate_host(nbytes)
-
-    def release(self, room: Memory) -> None:
-        """Let go of what was reserved; a session that is closed has let go of it."""
-        with self._lock:
-            if not self._closed:
-                self._device.release(room)
-
-    def save(self, state: str, offset: int, room: Memory, at: int, nbytes: int) -> None:
-        """Copy bytes of a state to the host, after the runs asked for before; nobody waits."""
-        source, target = self._span(state, offset, nbytes), _inside(room, at, nbytes)
-        with self._lock:
-            self._require_open()
-            self._device.copy(target, source, nbytes)
-
-    def restore(self, state: str, offset: int, room: Memory, at: int, nbytes: int) -> None:
-        """Copy bytes that were saved to a state, ahead of the runs asked for after."""
-        target, source = self._span(state, offset, nbytes), _inside(room, at, nbytes)
-        with self._lock:
-            self._require_open()
-            self._device.copy(target, source, nbytes)
+            memory = self._device.allocate_host(nbytes)
+        return Reserve(self._device, memory, self._span, self._lock, lambda: self._closed)
 
     def run(self, program: str, /, **vars: int) -> None:  # noqa: A002
         """Run a program once and wait for it.
@@ -389,10 +371,3 @@ class Executor:
 
     def _limits(self, domain: Domain, env: Mapping[str, int]) -> Limits:
         return limits_of(domain, self.manifest, self.capacity, env)
-
-
-def _inside(room: Memory, at: int, nbytes: int) -> int:
-    """The address of bytes [at, at + nbytes) of reserved memory."""
-    if not 0 <= at <= at + nbytes <= room.nbytes:
-        raise CallerError(f"bytes [{at}, {at + nbytes}) of a reserve of {room.nbytes}")
-    return room.address + at

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import DeviceError, KernelError
-from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
+from bedstone.runtime.device import BuiltinUse, Finished, Memory, RowCopy, StateNeed, Tap, Upload
 from bedstone.runtime.image import LAUNCH_WORDS, Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
@@ -65,6 +65,14 @@ class NullDevice:
         """Check that all of it was allocated."""
         for place in (place for move in moves for place in move):
             self._require(place, chunk)
+        return Finished()
+
+    def transfer(self, copies: Sequence[RowCopy]) -> Finished:
+        """Check that both ends were allocated."""
+        for each in copies:
+            ends = ((each.source, each.source_pitch), (each.target, each.target_pitch))
+            for address, pitch in ends:
+                self._require(address, (each.rows - 1) * pitch + each.width)
         return Finished()
 
     def release(self, memory: Memory) -> None:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from bedstone.errors import CallerError
-from bedstone.runtime.device import Device, Memory, Remapping
+from bedstone.runtime.device import Device, Memory, Moving
 from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Exchange
 from bedstone.spec.frozen import Frozen
@@ -37,9 +37,9 @@ class Remaps:
         self._lock = lock
         self._gained: dict[_Place, None] = {}
         self._lost: dict[_Place, None] = {}
-        self._under_way: Remapping | None = None
+        self._under_way: Moving | None = None
 
-    def start(self, moves: Sequence[ChunkMove]) -> Remapping:
+    def start(self, moves: Sequence[ChunkMove]) -> Moving:
         """Move memory, after the runs asked for before.
 
         Nothing may use what goes from now on, nor what comes until it is there, which is zero then.

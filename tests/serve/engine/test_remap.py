@@ -195,6 +195,7 @@ def late(session):
 
 def test_who_waits_for_memory_asks_again_and_nothing_is_evicted(session, late):
     """Steps go on meanwhile; what is kept for others stays as long as there is memory."""
+    late.polls = 9
     engine = Driven(session)
     for i in range(4):
         engine.submit(f"first{i}", short(i), 1)

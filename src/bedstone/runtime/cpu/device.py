@@ -17,7 +17,7 @@ from bedstone.runtime.abi import abi_symbol, require_abi
 from bedstone.runtime.cpu.copies import Copies
 from bedstone.runtime.cpu.memory import LARGE_PAGE, forget, map_sparse, map_zeros, view_of
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
-from bedstone.runtime.device import BuiltinUse, Finished, Memory, StateNeed, Tap, Upload
+from bedstone.runtime.device import BuiltinUse, Finished, Memory, RowCopy, StateNeed, Tap, Upload
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.memory import rounded_up, runs
@@ -113,6 +113,15 @@ class CpuDevice:
         """Give back what lies at some addresses: others take as much when they are touched."""
         for start, stop in runs((source for source, _ in moves), chunk):
             forget(start, stop - start)
+        return Finished()
+
+    def transfer(self, copies: Sequence[RowCopy]) -> Finished:
+        """Copy them now."""
+        for each in copies:
+            rows, width = (1, each.rows * each.width) if each.whole else (each.rows, each.width)
+            for row in range(rows):
+                source = each.source + row * each.source_pitch
+                ctypes.memmove(each.target + row * each.target_pitch, source, width)
         return Finished()
 
     def release(self, _memory: Memory) -> None:

@@ -12,7 +12,16 @@ from types import ModuleType
 from typing import Any
 
 from bedstone.errors import CallerError, TargetError
-from bedstone.runtime.cuda.driver import NOT_FOUND, CudaError, Facts, Launch, Rows, TiledMap
+from bedstone.runtime.cuda.driver import (
+    NOT_FOUND,
+    NOT_READY,
+    CudaError,
+    Facts,
+    Launch,
+    Rows,
+    TiledMap,
+)
+from bedstone.runtime.device import RowCopy
 
 _LIBRARY = "libcuda.so.1"
 _INSTALL = "install it with `pip install 'bedstone[cuda]'`"
@@ -169,6 +178,16 @@ class CudaDriver:
         """Copy device memory, or page-locked memory of the host."""
         self._call("cuMemcpyAsync", target, source, nbytes, stream)
 
+    def copy_across(self, rows: RowCopy, stream: int) -> None:
+        """Copy rows; the driver knows by their addresses where they lie."""
+        anywhere = self._api.CUmemorytype.CU_MEMORYTYPE_UNIFIED
+        copy = self._api.CUDA_MEMCPY2D()
+        copy.srcMemoryType = copy.dstMemoryType = anywhere
+        copy.srcDevice, copy.srcPitch = rows.source, rows.source_pitch
+        copy.dstDevice, copy.dstPitch = rows.target, rows.target_pitch
+        copy.WidthInBytes, copy.Height = rows.width, rows.rows
+        self._call("cuMemcpy2DAsync", copy, stream)
+
     def stream(self) -> int:
         """A stream of its own."""
         flag = self._api.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -194,6 +213,20 @@ class CudaDriver:
     def record(self, event: int, stream: int) -> None:
         """Put a mark behind what a stream has so far."""
         self._do("cuEventRecord", event, stream)
+
+    def follow(self, stream: int, event: int) -> None:
+        """Let a stream wait for a mark; the host does not."""
+        self._call("cuStreamWaitEvent", stream, event, 0)
+
+    def passed(self, event: int) -> bool:
+        """Whether a stream has come to a mark."""
+        try:
+            self._call("cuEventQuery", event)
+        except CudaError as error:
+            if error.code == NOT_READY:
+                return False
+            raise
+        return True
 
     def wait(self, event: int) -> None:
         """Return once a stream has come to a mark; other threads run meanwhile."""

@@ -17,6 +17,7 @@ from bedstone.runtime.cuda.staging import Staged, Staging, Unstaged
 from bedstone.runtime.cuda.states import States, plan_arenas
 from bedstone.runtime.cuda.steps import Steps
 from bedstone.runtime.cuda.tensormap import tiled_map
+from bedstone.runtime.cuda.transfer import Transfer, Transfers
 from bedstone.runtime.cuda.upload import Uploader
 from bedstone.runtime.device import (
     BuiltinUse,
@@ -24,6 +25,7 @@ from bedstone.runtime.device import (
     Memory,
     Opened,
     Pending,
+    RowCopy,
     StateNeed,
     Tap,
     Upload,
@@ -60,6 +62,8 @@ class CudaDevice:
         self._states = States(driver)
         self._on_close(self._states.close)
         self._remap: Remap | None = None
+        self._transfers = Transfers(driver, self._stream)
+        self._on_close(self._transfers.close)
         self._modules = Modules(driver)
         self._on_close(self._modules.close)
         self._targets: list[Target] = []
@@ -107,6 +111,11 @@ class CudaDevice:
         self._driver.enter()
         self._remap = Remap(self._driver, self._states, moves, chunk, self._stream)
         return self._remap
+
+    def transfer(self, copies: Sequence[RowCopy]) -> Transfer:
+        """Enqueue copies in a stream of their own."""
+        self._driver.enter()
+        return self._transfers.start(copies)
 
     def release(self, memory: Memory) -> None:
         """Free memory, after everything that may use it."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bedstone.errors import DeviceError
+from bedstone.runtime.device import RowCopy
 
 Launch = Callable[[int, int, int, None], int]
 """Of a launch configuration, a function and its parameters, all by address; the status."""
@@ -24,6 +25,7 @@ class CudaError(DeviceError):
 
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 NOT_FOUND = "CUDA_ERROR_NOT_FOUND"
+NOT_READY = "CUDA_ERROR_NOT_READY"
 FOREIGN_CODE = frozenset(
     {
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
@@ -150,6 +152,9 @@ class Driver(Protocol):
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy device memory, or page-locked memory of the host."""
 
+    def copy_across(self, rows: RowCopy, stream: int) -> None:
+        """Copy rows between device memory and page-locked memory of the host, either way."""
+
     def stream(self) -> int:
         """A stream that does not wait for the legacy one."""
 
@@ -167,6 +172,12 @@ class Driver(Protocol):
 
     def record(self, event: int, stream: int) -> None:
         """Put a mark behind what a stream has so far."""
+
+    def follow(self, stream: int, event: int) -> None:
+        """What is put into a stream from now on waits for a mark, as it was last put anywhere."""
+
+    def passed(self, event: int) -> bool:
+        """Whether a stream has come to a mark."""
 
     def wait(self, event: int) -> None:
         """Return once a stream has come to a mark; the thread sleeps or spins, others run."""

@@ -11,10 +11,9 @@ from bedstone.pool import (
     Copies,
     Denial,
     Geometry,
+    Hit,
     HostRoom,
     Lease,
-    Moves,
-    Parked,
     Pool,
     PrefixTree,
     Remapping,
@@ -23,6 +22,7 @@ from bedstone.pool import (
 from bedstone.runtime.executor import Executor
 from bedstone.serve.engine.abilities import Abilities
 from bedstone.serve.engine.remapper import Remapper, arenas_of
+from bedstone.serve.engine.tier import Coming, Tier
 
 _SPARE_SLOTS = 2
 
@@ -43,15 +43,19 @@ class Holdings:
         self._session = session
         self._paged = tuple((n, s.bytes_per_token) for n, s in states if s.bytes_per_token)
         self._own = tuple((n, s.bytes_per_seq) for n, s in states if s.bytes_per_seq)
-        self._room = self._host_room(host_bytes)
+        room = self._host_room(host_bytes)
         arenas = arenas_of(session, self.unit)
-        self._pool = Pool(self._geometry(abilities), self._room, arenas)
+        self._pool = Pool(self._geometry(abilities), room, arenas)
         self._remapper: Remapper | None = None
         if arenas is not None and session.remaps is not None:
             names = tuple(name for name, _ in (*self._paged, *self._own))
             self._remapper = Remapper(self._pool, arenas, session.remaps, names)
         self._tree = PrefixTree(self._pool) if reuse else None
-        self._reserve = session.reserve(host_bytes) if host_bytes else None
+        self._tier: Tier | None = None
+        if room is not None and self._tree is not None:
+            pages = tuple((name, self.unit * each) for name, each in self._paged)
+            reserve = session.reserve(host_bytes)
+            self._tier = Tier(reserve, room, pages, self._own, self._tree.insert)
         self.evicted = 0
         self.parked = 0
         self.woken = 0
@@ -127,26 +131,37 @@ class Holdings:
         return self.geometry.pages_for(tokens) + slot
 
     def landed(self) -> bool:
-        """Whether memory that was on its way has arrived since this was last asked."""
-        return self._remapper is not None and self._remapper.landed()
+        """Whether something that was on its way has arrived since this was last asked."""
+        moved = self._go_on(wait=False)
+        return (self._remapper is not None and self._remapper.landed()) or moved
 
     def foresee(self, pages: int) -> None:
-        """Sequences will soon want so many pages: have memory set out where it is elsewhere."""
+        """Sequences will soon want so many pages: have what is needed for that set out now."""
         if self._remapper is not None:
             self._pool.foresee(pages)
             self._remapper.go_on(wait=False)
+        missing = pages - self.idle_pages
+        if self._tier is not None and missing > 0 and self._pool.remap is None:
+            self._evict(Busy(missing, 0), wait=False)
 
-    def begin(self, tokens: Sequence[int], room: int, *, wait: bool) -> tuple[Lease, int] | Denial:
+    def begin(
+        self, tokens: Sequence[int], room: int, *, wakes: bool, wait: bool
+    ) -> tuple[Lease, int] | Denial | None:
         """A lease of `room` tokens for a sequence of `tokens`, and how many of them it has.
 
-        `wait` for memory that is on its way: nobody else runs meanwhile.
+        What is found on the host comes back first, if it `wakes`; None while it is on its way: ask
+        again. `wait` for whatever is on its way: nobody else runs meanwhile.
         """
-        woken = False
         while True:
-            hit, length = self._found(tokens, wakes=not woken)
-            kept = self._wake(tokens, length, hit) if isinstance(hit, Parked) else hit
-            woken = woken or (hit is not kept and isinstance(kept, Checkpoint))
-            lease = self._lease(kept, length, room)
+            hit = self._tree.lookup(tokens) if self._tree else None
+            kept = self._awake(tokens, hit, wakes=wakes) if hit else None
+            if isinstance(kept, Coming):
+                # what has to make way again before it is of use would be woken for ever
+                wakes = False
+                if not self._go_on(wait=wait):
+                    return None
+                continue
+            lease = self._lease(kept, hit.length if hit else 0, room)
             if isinstance(lease, Lease):
                 self._copy(lease.copies)
                 return lease, lease.length
@@ -187,7 +202,8 @@ class Holdings:
         if not whole:
             return
         while not isinstance(kept := lease.checkpoint(whole), Checkpoint):
-            if not self._helped(kept):
+            # steps are not held up for what may never be asked for
+            if not self._helped(kept, wait=False):
                 return
         self._copy(kept.copies)
         self._tree.insert(tokens[:whole], kept)
@@ -201,14 +217,14 @@ class Holdings:
         self._tree.insert(tokens, lease.retire())
 
     def close(self) -> None:
-        """Forget what is kept, once no memory is on its way."""
+        """Forget what is kept, once nothing is on its way."""
         if self._remapper is not None:
             self._remapper.go_on(wait=True)
+        if self._tier is not None:
+            self._tier.close()
+            self._tier = None
         if self._tree is not None:
             self._tree.close()
-        if self._reserve is not None:
-            self._session.release(self._reserve)
-            self._reserve = None
 
     # --- how ---
 
@@ -227,16 +243,6 @@ class Holdings:
         page = self.unit * sum(each for _, each in self._paged)
         return HostRoom(nbytes, page, sum(each for _, each in self._own))
 
-    def _found(
-        self, tokens: Sequence[int], *, wakes: bool
-    ) -> tuple[Checkpoint | Parked | None, int]:
-        """What is kept that a sequence can go on from, and how much of it."""
-        hit = self._tree.lookup(tokens) if self._tree else None
-        # what was woken once and had to make way again would be woken for ever
-        if hit is None or (isinstance(hit.kept, Parked) and not wakes):
-            return None, 0
-        return hit.kept, hit.length
-
     def _lease(self, kept: Checkpoint | Denial | None, length: int, room: int) -> Lease | Denial:
         if kept is None:
             return self._pool.lease(room)
@@ -244,32 +250,57 @@ class Holdings:
             return self._pool.lease(room, kept, length)
         return kept
 
-    def _wake(self, tokens: Sequence[int], length: int, parked: Parked) -> Checkpoint | Denial:
-        waking = self._pool.wake(parked, length)
+    def _awake(
+        self, tokens: Sequence[int], hit: Hit, *, wakes: bool
+    ) -> Checkpoint | Denial | Coming | None:
+        """What was found, on the device; `Coming` is on its way there, None stays on the host."""
+        kept, tier = hit.kept, self._tier
+        if isinstance(kept, Checkpoint):
+            return kept
+        coming = tier.coming(kept) if tier else None
+        if coming is not None or tier is None or not wakes:
+            return coming
+        waking = self._pool.wake(kept, hit.length)
         if isinstance(waking, Denial):
             return waking
-        self._move(waking.moves)
-        kept = waking.awake()
+        coming = Coming(kept, waking, tokens[: hit.length])
+        tier.fetch(coming)
         self.woken += 1
-        if self._tree is not None:
-            self._tree.insert(tokens[:length], kept)
-        return kept
+        return coming
 
     def _helped(self, denial: Denial, *, wait: bool = True) -> bool:
         """Whether it makes sense to ask again: memory has arrived, or a prefix was given up."""
         if isinstance(denial, Remapping):
             return self._remapper is not None and self._remapper.go_on(wait=wait)
-        return isinstance(denial, Busy) and self._evict()
+        return isinstance(denial, Busy) and self._evict(denial, wait=wait)
 
-    def _evict(self) -> bool:
-        evicted = self._tree.evict() if self._tree else None
-        if evicted is None:
+    def _evict(self, missing: Busy, *, wait: bool) -> bool:
+        """Give up as many prefixes as are missed, if they have to be on the host first; else one.
+
+        Whether one is gone.
+        """
+        while not self._leaves(missing):
+            evicted = self._tree.evict() if self._tree else None
+            if evicted is None:
+                break
+            self.evicted += 1
+            self.parked += evicted.parked
+            if self._tier is None or not evicted.moves:
+                evicted.close()
+                return True
+            self._tier.send(evicted)
+        return self._go_on(wait=wait)
+
+    def _go_on(self, *, wait: bool) -> bool:
+        """Whether something that was on its way to the host, or back, is there."""
+        return self._tier is not None and self._tier.go_on(wait=wait)
+
+    def _leaves(self, missing: Busy) -> bool:
+        """Whether what is on its way to the host has as much as is missing."""
+        if self._tier is None:
             return False
-        self._move(evicted.moves)
-        evicted.close()
-        self.evicted += 1
-        self.parked += evicted.parked
-        return True
+        pages, slots = self._tier.leaving
+        return pages >= missing.pages and slots >= missing.slots
 
     def _copy(self, copies: Copies) -> None:
         for page in copies.pages:
@@ -284,22 +315,3 @@ class Holdings:
                     self._session.copy(name, slot.target * each, slot.source * each, size)
                 else:
                     self._session.clear(name, slot.target * each, slot.count * each)
-
-    def _move(self, moves: Moves) -> None:
-        room, reserve = self._room, self._reserve
-        if room is None or reserve is None:
-            return
-        move = self._session.save if moves.to_host else self._session.restore
-        for page in moves.pages:
-            for step in range(page.count):
-                at = page.offset + step * room.page_stride
-                for name, each in self._paged:
-                    size = self.unit * each
-                    move(name, (page.page + step) * size, reserve, at, size)
-                    at += size
-        for slot in moves.slots:
-            for step in range(slot.count):
-                at = slot.offset + step * room.slot_stride
-                for name, each in self._own:
-                    move(name, (slot.slot + step) * each, reserve, at, each)
-                    at += each

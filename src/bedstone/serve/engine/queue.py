@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from collections.abc import Sequence as Items
 
-from bedstone.pool import Denial
 from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.schedule import Admission, Room, Waiter, plan_entry
 from bedstone.serve.engine.sequence import Sequence
@@ -101,8 +100,11 @@ class Queue:
 
     def _begin(self, sequence: Sequence, *, alone: bool) -> bool:
         """Lease what a sequence needs; False: there is not as much after all, or not yet."""
-        found = self._holdings.begin(sequence.tokens, self._room(sequence), wait=alone)
-        if isinstance(found, Denial):
+        found = self._holdings.begin(
+            sequence.tokens, self._room(sequence), wakes=not sequence.woken, wait=alone
+        )
+        if not isinstance(found, tuple):
+            sequence.woken = sequence.woken or found is None
             return False
         sequence.lease, sequence.had = found
         sequence.fed = sequence.had
@@ -110,6 +112,6 @@ class Queue:
             sequence.cached = sequence.had
             self.begun += 1
             self.waited_seconds += self._clock() - sequence.came
-        sequence.gave_way = False
+        sequence.gave_way = sequence.woken = False
         self._waiting.remove(sequence)
         return True

@@ -1,7 +1,7 @@
 """Memory that goes from pages to slots and back while sequences run."""
 
 from bedstone.pool import Arena, Arenas, Pool
-from bedstone.runtime.device import Remapping
+from bedstone.runtime.device import Moving
 from bedstone.runtime.executor import Executor
 from bedstone.runtime.remap import ChunkMove, Remaps
 
@@ -45,7 +45,7 @@ class Remapper:
         self._arenas = arenas
         self._remaps = remaps
         self._names = names
-        self._under_way: Remapping | None = None
+        self._under_way: Moving | None = None
 
     @property
     def page_bytes(self) -> int:

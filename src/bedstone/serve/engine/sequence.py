@@ -18,9 +18,9 @@ class Sequence:
 
     `order` counts the requests as they came, `came` is when. `row` is its place in a step, -1
     without one. `had` is how many tokens were there when it last began, `cached` when it first did,
-    -1 before. `strikes` counts the steps of several sequences that failed with it since it had
-    `struck` tokens. `slow`:
-    something is done on the host between its tokens.
+    -1 before. `woken`: a prefix came back from the host for it, and it did not begin since.
+    `strikes` counts the steps of several sequences that failed with it since it had `struck`
+    tokens. `slow`: something is done on the host between its tokens.
     """
 
     request: Request
@@ -38,6 +38,7 @@ class Sequence:
     came: float = 0.0
     passed: int = 0
     gave_way: bool = False
+    woken: bool = False
     strikes: int = 0
     struck: int = 0
     over: bool = False
