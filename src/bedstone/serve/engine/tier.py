@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from bedstone.pool import Checkpoint, Evicted, HostRoom, Moves, Parked, Waking
-from bedstone.runtime.device import Moving
+from bedstone.runtime.device import Finished, Moving
 from bedstone.runtime.reserve import HostRows, Reserve
 from bedstone.spec.frozen import Frozen
 
@@ -84,6 +84,8 @@ class Tier:
         self._reserve.close()
 
     def _start(self, moves: Moves) -> Moving:
+        if not moves:
+            return Finished()
         move = self._reserve.save if moves.to_host else self._reserve.restore
         return move([*self._rows(moves)])
 
