@@ -9,6 +9,7 @@ import pytest
 
 from bedstone.errors import CallerError, CapacityError, DeviceError
 from bedstone.runtime.executor import Executor
+from bedstone.runtime.reserve import Reserve
 from bedstone.serve.engine import Options, ThreadedEngine
 from bedstone.serve.requests import Request
 from driven import Told
@@ -98,18 +99,18 @@ def test_after_a_close_nothing_is_taken(engine):
 
 
 def test_at_its_end_it_gives_back_the_hosts_memory(engine, monkeypatch):
-    reserve, release, held = Executor.reserve, Executor.release, []
+    reserve, close, held = Executor.reserve, Reserve.close, []
 
     def reserved(self, nbytes):
         held.append(reserve(self, nbytes))
         return held[-1]
 
-    def released(self, room):
-        held.remove(room)
-        release(self, room)
+    def closed(self):
+        held.remove(self)
+        close(self)
 
     monkeypatch.setattr(Executor, "reserve", reserved)
-    monkeypatch.setattr(Executor, "release", released)
+    monkeypatch.setattr(Reserve, "close", closed)
     served, _ = engine(Options(host_bytes=2**16))
     served.submit(Request("a", [1, 2], 30))
     assert len(held) == 1
