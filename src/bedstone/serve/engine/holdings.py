@@ -43,7 +43,7 @@ class Holdings:
         self._session = session
         self._paged = tuple((n, s.bytes_per_token) for n, s in states if s.bytes_per_token)
         self._own = tuple((n, s.bytes_per_seq) for n, s in states if s.bytes_per_seq)
-        room = self._host_room(host_bytes)
+        room = self._room = self._host_room(host_bytes)
         arenas = arenas_of(session, self.unit)
         self._pool = Pool(self._geometry(abilities), room, arenas)
         self._remapper: Remapper | None = None
@@ -135,15 +135,6 @@ class Holdings:
         moved = self._go_on(wait=False)
         return (self._remapper is not None and self._remapper.landed()) or moved
 
-    def foresee(self, pages: int) -> None:
-        """Sequences will soon want so many pages: have what is needed for that set out now."""
-        if self._remapper is not None:
-            self._pool.foresee(pages)
-            self._remapper.go_on(wait=False)
-        missing = pages - self.idle_pages
-        if self._tier is not None and missing > 0 and self._pool.remap is None:
-            self._evict(Busy(missing, 0), wait=False)
-
     def begin(
         self, tokens: Sequence[int], room: int, *, wakes: bool, wait: bool
     ) -> tuple[Lease, int] | Denial | None:
@@ -179,9 +170,18 @@ class Holdings:
                 return False
 
     def make_idle(self, pages: int) -> bool:
-        """Whether so many pages hold nothing at all, once enough prefixes have made way."""
+        """Whether so many pages hold nothing at all, once memory or prefixes have made way.
+
+        Nothing is waited for: what has to move first is on its way then.
+        """
         while self._pool.pages.free < pages:
-            if not self._evict():
+            self._pool.foresee(pages)
+            missing = pages - self._pool.pages.free
+            if self._remapper is not None and self._pool.remap is not None:
+                helped = self._remapper.go_on(wait=False)
+            else:
+                helped = missing <= 0 or self._evict(Busy(missing, 0), wait=False)
+            if not helped:
                 return False
         return True
 

@@ -70,7 +70,6 @@ class Running:
         while some := self.rows.short(ahead + _SOON):
             few = self._holdings.free_pages < len(self) + len(some)
             if few or not self._holdings.make_idle(len(some)):
-                self._holdings.foresee(len(self) + len(some))
                 break
             leases = [_lease(sequence) for sequence in some]
             places = [len(lease.pages) for lease in leases]
