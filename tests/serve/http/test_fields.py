@@ -157,6 +157,17 @@ def test_an_earlier_refusal_is_text(fronted):
     assert "[assistant]I will not[" in prompt_of(front, [{"role": "assistant", "content": parts}])
 
 
+def test_switches_reach_the_template(fronted):
+    template = "{{ reasoning_effort }} {{ verbosity }} {{ mood }}|"
+    front = fronted(*saying(["a"]), template=template)
+    switches = {"reasoning_effort": "low", "verbosity": "high"}
+    given = {"mood": "dark", "verbosity": "none"}
+    assert prompt_of(front, MESSAGES, **switches) == "low high |"
+    told = prompt_of(front, MESSAGES, **switches, chat_template_kwargs=given)
+    assert told == "low none dark|"
+    assert prompt_of(front, MESSAGES) == "  |"
+
+
 def allowed(mode, *names):
     tools = [{"type": "function", "function": {"name": name}} for name in names]
     return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
