@@ -346,6 +346,7 @@ def test_told_to_stop_it_finishes_what_runs_and_takes_no_more(served):
     refused = post(server, COMPLETIONS, SHORT)
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "shutting_down"
+    assert refused.headers["retry-after"] == "1"
     assert server.client.get(f"{server.url}/health").status_code == 503
     assert b"data: [DONE]" in read_all(connection)
     server.thread.join(10)

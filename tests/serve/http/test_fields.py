@@ -151,6 +151,15 @@ def test_older_calls_and_their_answers_are_read_as_newer_ones(fronted):
     assert '(f {"a": 1})[tool]ok' in prompt_of(front, older)
 
 
+def test_an_earlier_thought_goes_by_either_name(fronted):
+    template = "{% for m in messages %}[{{ m.reasoning_content }}]{{ m.content }}{% endfor %}"
+    front = fronted(*saying(["a"]), template=template)
+    for name in ("reasoning", "reasoning_content"):
+        said = [{"role": "assistant", "content": "yes", name: "hm"}]
+        assert prompt_of(front, said) == "[hm]yes"
+    assert prompt_of(front, [{"role": "user", "content": "so"}]) == "[]so"
+
+
 def test_an_earlier_refusal_is_text(fronted):
     front = fronted(*saying(["a"]))
     parts = [{"type": "text", "text": "I "}, {"type": "refusal", "refusal": "will not"}]

@@ -175,6 +175,10 @@ def test_ids_there_and_back(fronted):
     chat = front.post("/tokenize", {"messages": [{"role": "user", "content": "hi"}]}).json()
     text = front.post("/detokenize", {"tokens": chat["tokens"]}).json()["prompt"]
     assert text == "[user]hi[answer]"
+    tool = {"type": "function", "function": {"name": "f"}}
+    asked = {"messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
+    longer = front.post("/tokenize", asked).json()
+    assert longer["count"] > chat["count"]
     for body in ({}, {"prompt": "a", "messages": []}, {"prompt": 1}):
         assert front.post("/tokenize", body).status_code == 400
     assert front.post("/detokenize", {"tokens": [10**6]}).json() == {"prompt": ""}

@@ -18,6 +18,7 @@ from bedstone.serve.http.decode import decoded
 from bedstone.serve.http.front import Front
 from bedstone.serve.http.guard import REQUEST_ID, Guard
 from bedstone.serve.http.page import page_response
+from bedstone.serve.http.prompts import Prompt
 from bedstone.serve.http.refusal import bad
 from bedstone.serve.http.replies import (
     Detokenized,
@@ -134,12 +135,16 @@ class _Handlers:
         text, messages = asked.prompt, asked.messages
         if (text is None) == (messages is None):
             raise bad("expected one of `prompt` and `messages`", "prompt")
-        prompter, usual = front.prompter, front.settings.usual.variables({}, tools=False)
-        prompt = await front.workers.run(
-            lambda: (
-                prompter.chat(messages or (), (), usual) if text is None else prompter.text(text)
-            )
-        )
+        prompter, tools = front.prompter, asked.tools or ()
+        given = asked.chat_template_kwargs or {}
+        switches = front.settings.usual.variables(given, tools=bool(tools))
+
+        def prompted() -> Prompt:
+            if text is not None:
+                return prompter.text(text)
+            return prompter.chat(messages or (), tools, switches)
+
+        prompt = await front.workers.run(prompted)
         ids = list(prompt.ids)
         return _json(Tokenized(ids, len(ids), front.limits.context))
 

@@ -95,7 +95,8 @@ class Guard:
             told = "`content-length` and `transfer-encoding`: expected one of them"
             raise Refusal(400, told, code="framing", headers={"connection": "close"})
         if settings.hosts is not None and _host(headers) not in settings.hosts:
-            raise Refusal(403, f"`host`: `{_host(headers)[:100]}` is not served", code="host")
+            told = f"`host`: `{_host(headers)[:100]}` is not served by a server without a key"
+            raise Refusal(403, told, code="host")
         if scope["path"] not in OPEN and settings.keys:
             _require_key(headers, settings.keys)
         if self._front.draining and scope["method"] == "POST":

@@ -93,9 +93,12 @@ def plain_message(message: Message) -> dict[str, Any]:
     """A message as templates expect one: text as one string, arguments as an object."""
     role = NEWER.get(message.role, message.role)
     plain: dict[str, Any] = {"role": role, "content": _joined(message)}
-    for name in ("name", "tool_call_id", "reasoning_content"):
-        if (value := getattr(message, name)) is not None:
-            plain[name] = value
+    more = {
+        "name": message.name,
+        "tool_call_id": message.tool_call_id,
+        "reasoning_content": message.reasoning_content or message.reasoning,
+    }
+    plain |= {name: value for name, value in more.items() if value is not None}
     calls = [_plain_call(call) for call in message.tool_calls or ()]
     if message.function_call is not None:
         calls.append(_plain_call(ToolCall(message.function_call)))

@@ -145,7 +145,8 @@ class ToolCall(Frozen):
 class Message(Frozen, kw_only=True):
     """What was said. Fields that are not known are what other answers carried; they are left.
 
-    Role `function` and `function_call` are the older `tool` and `tool_calls`.
+    Role `function` and `function_call` are the older `tool` and `tool_calls`, `reasoning` is what
+    some servers call `reasoning_content`.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -155,6 +156,7 @@ class Message(Frozen, kw_only=True):
     tool_calls: Annotated[list[ToolCall], Meta(max_length=MOST_TOOLS)] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
+    reasoning: str | None = None
 
 
 class Function(_Strict):
@@ -219,6 +221,8 @@ class TokenizeRequest(_Strict):
     model: str | None = None
     prompt: str | None = None
     messages: Annotated[list[Message], Meta(min_length=1, max_length=MOST_MESSAGES)] | None = None
+    tools: Annotated[list[Tool], Meta(max_length=MOST_TOOLS)] | None = None
+    chat_template_kwargs: AnyObject | None = None
 
 
 class DetokenizeRequest(_Strict, kw_only=True):
