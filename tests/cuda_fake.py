@@ -177,6 +177,8 @@ class Driver:
     def copy_rows(self, rows, stream):
         self._count("copy_rows")
 
+        self._count("copy_rows")
+
         def copy():
             for row in range(rows.rows):
                 target = rows.target + row * rows.target_pitch
@@ -231,10 +233,6 @@ class Driver:
         with self.lock:
             stream, mark = self.events[event]
             return mark not in self.queues[stream]
-
-    def copy_across(self, rows, stream):
-        self._count("copy_across")
-        self.copy_rows(rows, stream)
 
     def _run_to(self, stream, mark):
         with self.lock:

@@ -271,9 +271,10 @@ def test_pages_that_are_apart_on_the_host_are_one_copy(session, driver):
     room = session.reserve(5 * stride)
     given = np.arange(3 * page, dtype=np.uint8)
     session.fill("kv", page, given)
+    before = driver.calls.get("copy_rows", 0)
     room.save([HostRows("kv", page, stride, page, 3, stride)]).wait()
     room.restore([HostRows("kv", 5 * page, stride, page, 3, stride)]).wait()
-    assert driver.calls["copy_across"] == 2
+    assert driver.calls["copy_rows"] == before + 2
     found = session.region("kv").reshape(-1, page)
     assert np.array_equal(found[5:8].reshape(-1), given)
     room.close()

@@ -18,7 +18,6 @@ from bedstone.runtime.cuda.driver import (
     CudaError,
     Facts,
     Launch,
-    Rows,
     TiledMap,
 )
 from bedstone.runtime.device import RowCopy
@@ -160,12 +159,12 @@ class CudaDriver:
         """Copy from the host."""
         self._do("cuMemcpyHtoDAsync_v2", target, source, nbytes, stream)
 
-    def copy_rows(self, rows: Rows, stream: int) -> None:
-        """Copy rows from the host."""
-        kinds = self._api.CUmemorytype
+    def copy_rows(self, rows: RowCopy, stream: int) -> None:
+        """Copy rows; the driver knows by their addresses where they lie."""
+        anywhere = self._api.CUmemorytype.CU_MEMORYTYPE_UNIFIED
         copy = self._api.CUDA_MEMCPY2D()
-        copy.srcMemoryType, copy.dstMemoryType = kinds(1), kinds(2)
-        copy.srcHost, copy.srcPitch = rows.source, rows.source_pitch
+        copy.srcMemoryType = copy.dstMemoryType = anywhere
+        copy.srcDevice, copy.srcPitch = rows.source, rows.source_pitch
         copy.dstDevice, copy.dstPitch = rows.target, rows.target_pitch
         copy.WidthInBytes, copy.Height = rows.width, rows.rows
         self._call("cuMemcpy2DAsync", copy, stream)
@@ -177,16 +176,6 @@ class CudaDriver:
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy device memory, or page-locked memory of the host."""
         self._call("cuMemcpyAsync", target, source, nbytes, stream)
-
-    def copy_across(self, rows: RowCopy, stream: int) -> None:
-        """Copy rows; the driver knows by their addresses where they lie."""
-        anywhere = self._api.CUmemorytype.CU_MEMORYTYPE_UNIFIED
-        copy = self._api.CUDA_MEMCPY2D()
-        copy.srcMemoryType = copy.dstMemoryType = anywhere
-        copy.srcDevice, copy.srcPitch = rows.source, rows.source_pitch
-        copy.dstDevice, copy.dstPitch = rows.target, rows.target_pitch
-        copy.WidthInBytes, copy.Height = rows.width, rows.rows
-        self._call("cuMemcpy2DAsync", copy, stream)
 
     def stream(self) -> int:
         """A stream of its own."""

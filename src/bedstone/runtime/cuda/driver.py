@@ -65,18 +65,6 @@ class TiledMap:
     oob_nan: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """A copy of `rows` rows of `width` bytes from host to device memory."""
-
-    source: int
-    source_pitch: int
-    target: int
-    target_pitch: int
-    rows: int
-    width: int
-
-
 class Driver(Protocol):
     """One GPU's primary context. A call that fails raises `CudaError`."""
 
@@ -143,17 +131,14 @@ class Driver(Protocol):
     def copy_in(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy from the host."""
 
-    def copy_rows(self, rows: Rows, stream: int) -> None:
-        """Copy rows from the host."""
+    def copy_rows(self, rows: RowCopy, stream: int) -> None:
+        """Copy rows between device memory and page-locked memory of the host, either way."""
 
     def copy_out(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy to the host."""
 
     def copy(self, target: int, source: int, nbytes: int, stream: int) -> None:
         """Copy device memory, or page-locked memory of the host."""
-
-    def copy_across(self, rows: RowCopy, stream: int) -> None:
-        """Copy rows between device memory and page-locked memory of the host, either way."""
 
     def stream(self) -> int:
         """A stream that does not wait for the legacy one."""

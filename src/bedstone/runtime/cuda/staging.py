@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bedstone.runtime.cuda.driver import Driver, Rows
+from bedstone.runtime.cuda.driver import Driver
+from bedstone.runtime.device import RowCopy
 
 Range = tuple[int, int]
 """From the first byte to the one after the last."""
@@ -123,7 +124,7 @@ class Staging:
         source = np.ndarray(form, np.uint8, self._mirror, box.start, pitch)
         np.copyto(np.ndarray(form, np.uint8, block.view, box.start, pitch), source)
         at, target = block.address + box.start, self._address + box.start
-        self._driver.copy_rows(Rows(at, box.pitch, target, box.pitch, *form), stream)
+        self._driver.copy_rows(RowCopy(at, box.pitch, target, box.pitch, *form), stream)
 
     def close(self) -> None:
         """Let the blocks go."""

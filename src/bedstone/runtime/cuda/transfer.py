@@ -48,7 +48,7 @@ class Transfers:
             if copy.whole:
                 driver.copy(copy.target, copy.source, copy.rows * copy.width, self._stream)
             else:
-                driver.copy_across(copy, self._stream)
+                driver.copy_rows(copy, self._stream)
         driver.record(over, self._stream)
         return Transfer(driver, over)
 

@@ -13,8 +13,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bedstone.runtime.cuda.driver import Driver, Rows
-from bedstone.runtime.device import Stored, Upload
+from bedstone.runtime.cuda.driver import Driver
+from bedstone.runtime.device import RowCopy, Stored, Upload
 from bedstone.runtime.files import Files
 
 BLOCK_BYTES = 4 * 2**20
@@ -139,7 +139,7 @@ class Uploader:
         if piece.rows == 1:
             self._driver.copy_in(piece.address, block, piece.width, stream)
             return
-        rows = Rows(
+        rows = RowCopy(
             block, piece.source_pitch, piece.address, piece.target_pitch, piece.rows, piece.width
         )
         self._driver.copy_rows(rows, stream)
