@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from bedstone.bench.cases import MOST_STEPS, Case, first_length, steps_of_a_sample
 from bedstone.errors import CallerError
+from bedstone.runtime.feeder import Feeder
 from bedstone.runtime.generate import Generator, not_finite
-from bedstone.runtime.inputs import Feed, call_inputs, input_roles, table_inputs
+from bedstone.runtime.inputs import Feed
 from bedstone.runtime.lease import Lease
-from bedstone.runtime.sampler import Drawing, knob_inputs
+from bedstone.runtime.sampler import Drawing
 from bedstone.runtime.session import Session
 from bedstone.spec.package import Lock
 from bedstone.spec.sampling import LIKELIEST
@@ -90,13 +91,10 @@ class Driver:
 
     def _seed(self, shape: Shape, leases: Sequence[Lease], length: int) -> None:
         """The step that the chain goes on from: it makes the sequences `length` long."""
-        for buffer, entries in table_inputs(self._protocol, *leases):
-            self._session.write(buffer, entries)
+        feeder = Feeder(self._session, self._protocol, (shape,), leases)
+        feeder.write_tables((shape,), leases)
         feeds = [Feed([self._tokens[at]], length - 1, lease) for at, lease in enumerate(leases)]
-        knobs, plain = self._session.knobs, [Drawing(LIKELIEST) for _ in feeds]
-        roles = input_roles(self._protocol, shape, knobs)
-        for buffer, values in (*call_inputs(roles, *feeds), *knob_inputs(knobs, plain)):
-            self._session.write(buffer, values)
+        feeder.write(shape, feeds, [Drawing(LIKELIEST)] * len(feeds))
         given = self._protocol.call_vars(len(leases), len(leases), longest=length)
         self._session.run(shape.program, **given)
 
