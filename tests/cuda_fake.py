@@ -177,8 +177,6 @@ class Driver:
     def copy_rows(self, rows, stream):
         self._count("copy_rows")
 
-        self._count("copy_rows")
-
         def copy():
             for row in range(rows.rows):
                 target = rows.target + row * rows.target_pitch
