@@ -165,6 +165,22 @@ def test_refusals_are_the_engines_own_and_take_none(both, monkeypatch):
     made.run(main)
 
 
+def test_what_many_are_held_to_and_what_they_share_crosses_once(both):
+    made = both()
+    sent = []
+
+    async def main():
+        one, _, _, _ = await made.remote()
+        send, one.send = one.send, lambda frame: (sent.append(len(frame)), send(frame))
+        names = [f"{at}" for at in range(6)]
+        guide = Guide(grammar="x" * 100_000)
+        await one.submit([ask(*names, tokens=[1] * 3000)], guide)
+        assert len(made.engine.seen) == len(names)
+
+    made.run(main)
+    assert sent[0] < 110_000
+
+
 def test_guides_are_made_by_workers_in_time_or_refused(both):
     gate = threading.Event()
 
