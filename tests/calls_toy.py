@@ -42,6 +42,7 @@ _SCALAR = ScalarParam("i32")
 _PARAMS = {
     "clear": (_OUT,),
     "forward": (*[_IN] * 9, *[_STATE] * 2, *[_OUT] * 5, *[_SCALAR] * 6),
+    "draw": (BufferParam("in", "f32"), BufferParam("inout", "i32"), _SCALAR),
     "onward": (*[_IN] * 2, *[_STATE] * 2, *[_IN] * 2, *[_OUT] * 5, *[_SCALAR] * 6),
 }
 _FILLED = ("token", "anchor", "position", "slot", "valid", "length", "bounds")
@@ -55,7 +56,7 @@ class Calls(Frozen):
     `chains` that each goes on by itself. Prompts go in by `chunk` tokens of `prompts` sequences, 0
     for no such program, and what follows comes back where it `emits`. Programs that are not `told`
     how many sequences they step always step all. Pages have `page` tokens, a sequence `width` of
-    them; `folded`: a line of its own, too.
+    them; `folded`: a line of its own, too. `drawn`: steps of a row read a temperature.
     """
 
     steps: tuple[int, ...] = (1, 4)
@@ -69,6 +70,7 @@ class Calls(Frozen):
     page: int = 4
     width: int = 16
     folded: bool = False
+    drawn: bool = False
 
     @property
     def groups(self) -> int:
@@ -98,17 +100,22 @@ SHAPES = {
     "no-chunk-untold": Calls(chunk=0, steps=(4,), told=False, folded=True),
     "many-prompts": Calls(prompts=4, chunk=16),
     "many-prompts-untold": Calls(prompts=4, chunk=16, told=False, emits=True, folded=True),
+    "drawn": Calls(rounds=(1, 4), drawn=True),
+    "drawn-by-rows": Calls(chunk=0, drawn=True),
     "odd-pages": Calls(page=3, width=20, rounds=(4,), rows=5),
 }
 """Each shape of call, by what is special about it."""
 
 
-def follows(prompt: Sequence[int], count: int, *, folded: bool = False) -> list[int]:
-    """The tokens that follow a prompt."""
+def follows(
+    prompt: Sequence[int], count: int, *, folded: bool = False, hot: bool = False
+) -> list[int]:
+    """The tokens that follow a prompt, `hot` where the temperature is not zero."""
     history = list(prompt)
     for _ in range(count):
         total = sum((token + 3) * (at % 7 + 1) for at, token in enumerate(history))
-        history.append((total * (5 if folded else 1) * 2654435761 >> 16) % (VOCAB - 1))
+        likeliest = total * (5 if folded else 1) * 2654435761 >> 16
+        history.append((likeliest + hot) % (VOCAB - 1))
     return history[len(prompt) :]
 
 
@@ -120,7 +127,10 @@ def calls_manifest(sha256: str, calls: Calls) -> Manifest:
         for groups in widths:
             many = "seqs" if calls.told and groups > 1 else groups
             name = f"step.{rows}.{groups}"
-            programs[name] = Program(made.forward(rows, many), Batch(groups, rows), graph=True)
+            forward = made.forward(rows, many)
+            if calls.drawn and rows == 1:
+                forward += made.draw(many)
+            programs[name] = Program(forward, Batch(groups, rows), graph=True)
             if calls.chains:
                 programs[f"{name}.on"] = Program(made.onward(rows, many))
     if calls.chunk:
@@ -158,6 +168,11 @@ class _Programs:
         """Tokens from the host."""
         before = [BufArg(name) for name in _FILLED]
         return self._calls("forward", groups, before, (), rows, emits=emits)
+
+    def draw(self, groups: int | str) -> tuple[Call, ...]:
+        """Tokens that are drawn."""
+        self.used.add("temperature")
+        return (self._call("draw", groups, BufArg("temperature"), BufArg("next"), I32(VOCAB)),)
 
     def onward(self, rows: int, groups: int | str) -> tuple[Call, ...]:
         """Tokens from the call before."""
@@ -211,6 +226,7 @@ def _buffers(calls: Calls, used: set[str]) -> dict[str, Buffer]:
             "i32", ("tokens",), "input", fill="position", domain=Domain(min=0, max=last)
         ),
         "slot": Buffer("i32", ("tokens",), "input", fill="slot", domain=Domain(index_into="kv")),
+        "temperature": Buffer("f32", ("seqs",), "input", fill="temperature"),
         "token": Buffer("i32", ("tokens",), "input", fill="token", domain=ids),
         "valid": Buffer("i32", ("tokens",), "input", fill="valid"),
         **{name: Buffer("i32", (calls.groups,), "carry") for name in (*_ON, "on.scrap")},

@@ -122,7 +122,7 @@ class ScriptedEngine:
                 host_seconds=self.steps * 0.001, prompt_tokens=self.prompts, cached_tokens=0,
                 begun=len(self.seen), waited_seconds=0.5,
                 fed_tokens=self.prompts, made_tokens=self.made, finished=dict(self.finished),
-                preempted=0, evicted=0, parked=0,
+                preempted=0, evicted=0, parked=0, rounds=4, drafted=8, accepted=(3, 1),
             )  # fmt: skip
 
     def close(self, grace: float) -> None:

@@ -145,6 +145,14 @@ BS_KERNEL(forward,
   fail(error, s.error);
 }
 
+/* drawn at random, as far as this model knows that: where it is not cold, the token that follows */
+BS_KERNEL(draw, "in buffer<f32>, inout buffer<i32>, i32") {
+  UNUSED;
+  const float *temperature = args[0].ptr;
+  int32_t *token = (int32_t *)args[1].ptr + block->x;
+  if (temperature[block->x] > 0) *token = (*token + 1) % (args[2].i32 - 1);
+}
+
 /* as `forward`, from what the call before left */
 BS_KERNEL(onward,
           "in buffer<i32>, in buffer<i32>, inout state, inout state, in buffer<i32>, "

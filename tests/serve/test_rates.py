@@ -39,6 +39,12 @@ def test_rates_are_of_the_time_between_two_pictures():
     )
 
 
+def test_tokens_of_a_round_are_the_first_and_the_drafts_that_were_right():
+    before = stats(rounds=10, drafted=30, accepted=(8, 4, 2))
+    after = stats(rounds=30, drafted=90, accepted=(24, 10, 5))
+    assert rates(before, after, 1.0).endswith(", 0 read, 2.25 tokens a round")
+
+
 def test_what_there_is_none_of_is_not_said():
     idle = stats()
     assert (

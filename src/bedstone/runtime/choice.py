@@ -4,8 +4,28 @@ from bedstone.errors import CallerError
 from bedstone.runtime.executor import Executor
 from bedstone.runtime.rounds import draws, round_of, rows_of_rounds
 from bedstone.spec.frozen import Frozen
+from bedstone.spec.manifest import Manifest
 from bedstone.spec.sampling import Sampling
 from bedstone.verify.protocol import Protocol, Shape
+
+
+def require_whole(manifest: Manifest) -> None:
+    """Accept a manifest that one rank runs from tokens to tokens.
+
+    Raises `CallerError`: it is a stage of a cut, or runs on several ranks at once.
+    """
+    cut, topology = manifest.cut, manifest.topology
+    if cut is not None:
+        raise CallerError(
+            f"manifest `{manifest.model}` is stage {cut.stage} of {cut.stages} of a cut: tokens go "
+            "in at the first and come out at the last, nothing runs them together"
+        )
+    for name, members in sorted(topology.groups.items() if topology else ()):
+        if members > 1:
+            raise CallerError(
+                f"manifest `{manifest.model}` runs on the {members} ranks of group `{name}` at "
+                "once: nothing drives more than one"
+            )
 
 
 class Programs(Frozen):
@@ -35,10 +55,8 @@ def programs_of_one(protocol: Protocol, rows: int | None, sampling: Sampling) ->
     Raises `CallerError`: no program hands a token back, or there are no rounds of so many `rows`.
     """
     step = protocol.step()
-    step = step if step is not None and step.is_step else None
+    step = step if step is not None and step.emits else None
     chunk = protocol.chunk or step
-    if step is None and chunk is not None and chunk.emits:
-        step = chunk
     found = round_of(protocol, 1, rows_of_rounds(protocol, rows))
     if found is not None and not draws(protocol, found, sampling):
         found = None

@@ -34,13 +34,11 @@ def limits_of(
 
 
 def highest(fill: Fill, protocol: Protocol, manifest: Manifest, capacity: Capacity) -> int | None:
-    """The greatest value that the input of a fill takes; None where nothing declares one."""
-    role = protocol.role(fill)
-    domain = None if role is None else manifest.buffers[role.buffer].domain
-    if domain is None:
-        return None
-    high = limits_of(domain, manifest, capacity, upper_bounds(manifest)).high
-    return None if high is None else int(high)
+    """The greatest value that every input of a fill takes; None where nothing declares one."""
+    domains = (manifest.buffers[role.buffer].domain for role in protocol.roles if role.fill == fill)
+    env = upper_bounds(manifest)
+    limits = (limits_of(each, manifest, capacity, env).high for each in domains if each is not None)
+    return min((int(high) for high in limits if high is not None), default=None)
 
 
 def longest(

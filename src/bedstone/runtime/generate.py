@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, CapacityError, WeightError
-from bedstone.runtime.choice import programs_of_one, rewinds
+from bedstone.runtime.choice import programs_of_one, require_whole, rewinds
 from bedstone.runtime.domain import longest
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.feeder import Feeder, pads
@@ -58,6 +58,7 @@ class Generator:
         sampling: Sampling = LIKELIEST,
         rows: int | None = None,
     ) -> None:
+        require_whole(session.manifest)
         self._session = session
         self._protocol = protocol(session.verified)
         self._sampling = sampling

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bedstone.errors import CallerError, CapacityError
+from bedstone.runtime.choice import require_whole
 from bedstone.runtime.executor import Executor
 from bedstone.runtime.feeder import Feeder, pads
 from bedstone.runtime.generate import Generator, not_finite
@@ -57,11 +58,12 @@ class Together:
         samplings: Sequence[Sampling] | None = None,
         rows: int | None = None,
     ) -> None:
+        require_whole(session.manifest)
         self._samplings = samplings or [LIKELIEST] * sequences
         self._session = session
         self._protocol = read = protocol(session.verified)
         self._rows = rows_of_rounds(read, rows)
-        shapes = [s for s in read.shapes if s.is_step or (s.is_round and s.rows == self._rows)]
+        shapes = [s for s in read.shapes if s.emits and s.rows in {1, None, self._rows}]
         padded = any(pads(session, read, shape) for shape in shapes)
         self._leases = _shared_out(session, read, sequences, padded=padded)
         self._shape_for(sequences, self._samplings, fits=True)

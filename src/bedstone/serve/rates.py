@@ -81,6 +81,9 @@ def _rates(before: Stats, after: Stats, seconds: float) -> Iterator[str]:
     prompts = after.prompt_tokens - before.prompt_tokens
     if prompts:
         yield f"{(after.cached_tokens - before.cached_tokens) / prompts:.0%} of prompts cached"
+    rounds = after.rounds - before.rounds
+    if rounds:
+        yield f"{1 + (sum(after.accepted) - sum(before.accepted)) / rounds:.2f} tokens a round"
     if after.prefixes_parked:
         yield f"{after.host_bytes / GIB:.1f} GiB of {after.prefixes_parked} prefixes on the host"
     for name, what in COUNTED.items():

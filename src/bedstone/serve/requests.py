@@ -112,6 +112,9 @@ class Stats(Frozen):
     `evicted` are prefixes that had to make way, `parked` those of them that went to the host's
     memory and `woken` those that came back; `prefixes` are kept now on the device, and
     `prefixes_parked` on the host, where they take `host_bytes`.
+
+    Of sequences' speculative `rounds` so many tokens were `drafted`, and of the drafts at each
+    place `accepted`.
     """
 
     running: int
@@ -140,6 +143,9 @@ class Stats(Frozen):
     prefixes: int = 0
     prefixes_parked: int = 0
     host_bytes: int = 0
+    rounds: int = 0
+    drafted: int = 0
+    accepted: tuple[int, ...] = ()
 
 
 class Engine(Protocol):

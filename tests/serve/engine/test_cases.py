@@ -48,15 +48,15 @@ def test_d04_what_is_cached_is_known_before_work_is_counted(core, monkeypatch):
 
 def fed_pieces(engine, monkeypatch):
     """Where each piece of a prompt begins from now on, and how long it is."""
-    pieces, calls = [], engine.core._calls
-    chunk = calls.chunk
+    found, calls = [], engine.core._piece_calls
+    start = calls.start
 
-    def watched(sequence, count):
-        pieces.append((sequence.fed, count))
-        return chunk(sequence, count)
+    def watched(shape, pieces):
+        found.extend((sequence.fed, count) for sequence, count in pieces)
+        return start(shape, pieces)
 
-    monkeypatch.setattr(calls, "chunk", watched)
-    return pieces
+    monkeypatch.setattr(calls, "start", watched)
+    return found
 
 
 @pytest.mark.parametrize("folded", [False, True])

@@ -126,14 +126,15 @@ def ahead_of_time(core, monkeypatch):
     engine.submit("a", [1, 2], 30)
     while len(engine.core._flights) < 3:
         engine.turn()
-    for name in ("chunk", "step", "chain", "land"):
-        does = getattr(engine.core._calls, name)
+    calls, pieces = engine.core._calls, engine.core._piece_calls
+    for on, name in ((pieces, "start"), (calls, "step"), (calls, "chain"), (calls, "land")):
+        does = getattr(on, name)
 
         def told(*given, does=does, name=name, **more):
             order.append(name)
             return does(*given, **more)
 
-        monkeypatch.setattr(engine.core._calls, name, told)
+        monkeypatch.setattr(on, name, told)
     return engine, order
 
 
@@ -142,7 +143,7 @@ def test_a_prompt_goes_in_behind_the_steps_under_way(ahead_of_time):
     engine.submit("b", [3, 4, 5], 4)
     under_way = len(engine.core._flights)
     engine.turn()
-    assert order == ["chunk", *["land"] * under_way, "step", "land", "land"]
+    assert order == ["start", *["land"] * under_way, "step", "land", "land"]
     engine.finish()
     assert engine.tokens["a"] == answers([1, 2], 30)
     assert engine.tokens["b"] == answers([3, 4, 5], 4)
@@ -216,7 +217,8 @@ def test_one_whose_logits_are_broken_fails_alone(core, folded):
     engine.core._chain = None
     engine.finish()
     assert engine.ends["r1"].reason == "error"
-    assert engine.ends["r1"].message == "logits were not finite"
+    message = "logits were not finite: program `piece` set `error` to 1"
+    assert engine.ends["r1"].message == message
     for index in (0, 2):
         assert engine.tokens[f"r{index}"] == answers(PROMPTS[index], 25, folded=folded)
     stats = engine.core.stats()

@@ -212,6 +212,10 @@ def test_counters(fronted):
         "bedstone_answered_prompt_tokens_sum 2.0",
         "bedstone_queue_seconds_count 2.0",
         "bedstone_queue_seconds_sum 0.5",
+        "bedstone_rounds_total 4.0",
+        "bedstone_drafted_total 8.0",
+        'bedstone_accepted_total{place="1"} 3.0',
+        'bedstone_accepted_total{place="2"} 1.0',
     ):
         assert line in text.splitlines()
 

@@ -1,10 +1,12 @@
 """What a loaded package can do for an engine, read off its protocol."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bedstone.errors import CallerError
+from bedstone.runtime.choice import require_whole
 from bedstone.runtime.domain import highest, longest
 from bedstone.runtime.executor import Executor
+from bedstone.runtime.rounds import DRAWN, rows_of_rounds
 from bedstone.serve.requests import Request
 from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
@@ -36,8 +38,10 @@ _DRAWN_PLAIN: Mapping[str, tuple[object, ...]] = {
 class Abilities(Frozen):
     """The calls an engine makes of a session.
 
-    `chunk` takes prompts, `rows` tokens at a time at most; `steps` are the programs that take a row
-    of each of several sequences, narrow ones first, and `sequences` the most of them at once.
+    `feeders` take prompts, `rows` tokens of a sequence at a time at most and `call_rows` in all,
+    the last token too where they hand one back (`feeds_all`). `steps` are the programs that take a
+    row of each of several sequences, `rounds` those that take `stride` of each, 1 where there are
+    none; narrow ones first of all these, and `sequences` the most of them at once.
     `told` are the programs that are told how many sequences they step; others are called with as
     many as they take. `context` is the longest sequence, `vocab` bounds its token ids. `missing`
     are the fields of a request that there is no input for.
@@ -45,9 +49,12 @@ class Abilities(Frozen):
 
     protocol: Protocol
     knobs: Knobs | None
-    chunk: Shape
+    feeders: tuple[Shape, ...]
     rows: int
+    call_rows: int
     steps: tuple[Shape, ...]
+    rounds: tuple[Shape, ...]
+    stride: int
     sequences: int
     told: frozenset[str]
     context: int
@@ -61,9 +68,24 @@ class Abilities(Frozen):
         """How many log-probabilities may be asked for, in words."""
         return f"0 to {self.most_logprobs}"
 
+    @property
+    def feeds_all(self) -> bool:
+        """Whether the last token of a prompt goes in like the others, and one comes back."""
+        return self.feeders[0].emits is not None
+
+    @property
+    def draws(self) -> bool:
+        """Whether something is to be said of how each sequence's tokens are drawn."""
+        drawn = any(role.fill in DRAWN for role in self.protocol.roles)
+        return self.feeds_all and (drawn or self.knobs is not None)
+
     def step(self, sequences: int) -> Shape:
         """The program that takes a row of each of so many."""
         return next(shape for shape in self.steps if shape.groups >= sequences)
+
+    def round(self, sequences: int) -> Shape:
+        """The program that takes a round of each of so many."""
+        return next(shape for shape in self.rounds if shape.groups >= sequences)
 
     def width(self, shape: Shape, sequences: int) -> int:
         """For how many sequences it is called to step so many: the others are padding."""
@@ -72,31 +94,45 @@ class Abilities(Frozen):
     @property
     def pads(self) -> bool:
         """Whether some call has rows that belong to nobody."""
-        return any(s.groups > 1 and s.program not in self.told for s in self.steps)
+        stepping = (*self.steps, *self.rounds)
+        return any(s.groups > 1 and s.program not in self.told for s in stepping)
 
 
-def read_abilities(session: Executor, protocol: Protocol, knobs: Knobs | None) -> Abilities:
-    """What a session can do.
+def read_abilities(
+    session: Executor, protocol: Protocol, knobs: Knobs | None, rows: int | None = None
+) -> Abilities:
+    """What a session can do; steps take `rows` of a sequence, by default as many as they can.
 
-    Raises `CallerError`: no program takes a row of a sequence and hands a token back, one reads an
-    input that nobody can fill, or the tokens have no bound.
+    Raises `CallerError`: no program takes a prompt, or none goes on from it and hands tokens back,
+    one reads an input that nobody can fill, the tokens have no bound, or more than one rank runs.
     """
-    steps = sorted((s for s in protocol.shapes if s.rows == 1), key=lambda shape: shape.groups)
-    if not steps or any(shape.emits is None for shape in steps):
+    require_whole(session.manifest)
+    stride = rows_of_rounds(protocol, rows)
+    steps = _steps(protocol)
+    rounds = _narrow_first(s for s in protocol.shapes if s.is_round and s.rows == stride)
+    feeders = _feeders(protocol) or steps
+    if not steps and not rounds:
         raise CallerError("no program takes a row of a sequence and hands a token back")
-    chunk = protocol.chunk or steps[0]
-    _require_filled(protocol, knobs, (chunk, *steps))
+    if not feeders:
+        raise CallerError(
+            "no program takes a prompt: neither one whose rows are set per call nor one of a row"
+        )
+    stepping = (*steps, *rounds)
+    _require_filled(protocol, knobs, (*feeders, *stepping))
     return Abilities(
         protocol=protocol,
         knobs=knobs,
-        chunk=chunk,
-        rows=chunk.rows or protocol.rows.max,
-        steps=tuple(steps),
-        sequences=steps[-1].groups,
+        feeders=feeders,
+        rows=feeders[0].rows or protocol.rows.max,
+        call_rows=protocol.rows.max,
+        steps=steps,
+        rounds=rounds,
+        stride=stride,
+        sequences=min(each[-1].groups for each in (steps, rounds) if each),
         told=_told(session, protocol),
-        context=_context(session, protocol),
+        context=_context(session, protocol) - (stride - 1),
         vocab=_vocab(session, protocol),
-        missing=_missing(protocol, knobs),
+        missing=_missing(protocol, steps or rounds, knobs if steps else None),
         most_edits=_width(session, None if knobs is None else knobs.edit_token),
         most_logprobs=_width(session, None if knobs is None else knobs.top_token),
     )
@@ -113,8 +149,28 @@ def lacks(abilities: Abilities, request: Request) -> str | None:
     return next((name for name in asked if name in abilities.missing), None)
 
 
-def _missing(protocol: Protocol, knobs: Knobs | None) -> tuple[str, ...]:
-    drawn = [name for name, fill in _DRAWN.items() if protocol.role(fill) is None]
+def _steps(protocol: Protocol) -> tuple[Shape, ...]:
+    """The programs that take a row of each sequence; such as take any number where none is."""
+    found = _narrow_first(shape for shape in protocol.shapes if shape.is_step)
+    return found or _narrow_first(s for s in protocol.shapes if s.rows is None and s.emits)
+
+
+def _feeders(protocol: Protocol) -> tuple[Shape, ...]:
+    """The programs that take any number of rows of a sequence, or of several as the first does."""
+    found = _narrow_first(shape for shape in protocol.shapes if shape.rows is None)
+    return tuple(s for s in found if (s.emits is None) == (found[0].emits is None))
+
+
+def _narrow_first(shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+    return tuple(sorted(shapes, key=lambda shape: shape.groups))
+
+
+def _missing(
+    protocol: Protocol, stepping: tuple[Shape, ...], knobs: Knobs | None
+) -> tuple[str, ...]:
+    """The fields that a step of these programs has no input for."""
+    read = {r.fill for r in protocol.roles if any(r.buffer in s.inputs for s in stepping)}
+    drawn = [name for name, fill in _DRAWN.items() if fill not in read]
     return (*drawn, *(() if knobs else (*_KNOBS, "constraint")))
 
 
@@ -127,9 +183,12 @@ def _width(session: Executor, buffer: str | None) -> int:
 
 
 def _told(session: Executor, protocol: Protocol) -> frozenset[str]:
-    counts = {protocol.groups.name, protocol.rows.name} - {None}
-    programs = [shape.program for shape in protocol.shapes if shape.rows == 1]
-    return frozenset(name for name in programs if counts & set(session.reads(name)))
+    """Those whose rows are set per call are told by where the rows of each sequence begin."""
+    return frozenset(
+        shape.program
+        for shape in protocol.shapes
+        if shape.rows is None or protocol.told(shape.program, session.reads)
+    )
 
 
 def _context(session: Executor, protocol: Protocol) -> int:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.pool import Lease
 from bedstone.runtime.executor import Executor, Run
 from bedstone.runtime.ports import Input, Inputs
 from bedstone.serve.engine.abilities import Abilities
@@ -23,57 +24,45 @@ Found = Mapping[str, NDArray[np.generic]]
 
 
 class Flight(Frozen):
-    """A call under way: `count` tokens of each of `sequences`, the rows of `edition`."""
+    """A call under way: `counts` tokens of each of `sequences`, or all rows of `edition`."""
 
     run: Run
     program: Shape | Chain
     collect: tuple[str, ...]
     sequences: tuple[Sequence, ...]
-    count: int
+    counts: tuple[int, ...]
     edition: int
 
     def failed(self, found: Found) -> bool:
-        """Whether the call says that its logits were not finite."""
+        """Whether the call says that it failed, as it does where logits were not finite."""
         error = self.program.error
         return error is not None and bool(found[error].item())
 
+    def fault(self, found: Found) -> str:
+        """What the call says of that."""
+        error = self.program.error or ""
+        said = f"program `{self.program.program}` set `{error}` to {found[error].item()}"
+        return f"logits were not finite: {said}"
+
 
 class Sizes(Frozen):
-    """How many rows and sequences a call of a program takes; the first `real` are somebody's."""
+    """How many rows and sequences a call of a program takes; the first `real` are somebody's.
+
+    `lengths` are how many rows each sequence has, where they differ.
+    """
 
     program: str
     rows: int
     groups: int
     real: int
+    lengths: tuple[int, ...] = ()
 
     @property
     def bounds(self) -> NDArray[np.int32]:
         """Where the rows of each sequence begin, and those of the last end."""
+        if self.lengths:
+            return np.array([0, *accumulate(self.lengths)], np.int32)
         return np.arange(self.groups + 1, dtype=np.int32) * (self.rows // self.groups)
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Tokens of a sequence that go in from position `start` on, with pages of `unit` tokens."""
-
-    tokens: Items[int]
-    start: int
-    pages: Items[int]
-    unit: int
-
-    @property
-    def stop(self) -> int:
-        """How long the sequence is once they are in."""
-        return self.start + len(self.tokens)
-
-    @property
-    def at(self) -> NDArray[np.int32]:
-        """Their positions."""
-        return np.arange(self.start, self.stop, dtype=np.int32)
-
-
-Between = tuple[Items[int] | NDArray[np.int32], int, int]
-"""Numbers, none less or greater than two others."""
 
 
 _OF_ROWS: Mapping[Fill, int] = {
@@ -83,13 +72,6 @@ _OF_ROWS: Mapping[Fill, int] = {
     "slot": SLOT,
 }
 """What an input takes of the rows of a step, that is another with each."""
-
-_OF_PIECE: Mapping[Fill, Callable[[Role, Piece], Between]] = {
-    "token": lambda role, piece: _tokens(role, piece.tokens),
-    "position": lambda _, piece: (piece.at, piece.start, piece.stop - 1),
-    "seq_len": lambda _, piece: ((piece.stop,), piece.stop, piece.stop),
-    "slot": lambda _, piece: _slots(piece),
-}
 
 _OF_SIZES: Mapping[Fill, Callable[[Role, Sizes], NDArray[np.int32]]] = {
     "valid": lambda _, sizes: (np.arange(sizes.rows) < sizes.real).astype(np.int32),
@@ -113,7 +95,6 @@ class Calls:
         cpu: Callable[[], float],
     ) -> None:
         self.device_seconds = 0.0
-        self.fed_tokens = 0
         self._cpu = cpu
         self._session = session
         self._abilities = abilities
@@ -129,12 +110,6 @@ class Calls:
         self.settings = Settings(self._protocol, abilities.knobs, self._input)
         self._kept: list[Kept] = [*self._pages, *self._lines]
         self._fresh = self._of_steps()
-        chunk = abilities.chunk
-        self._of_piece = [
-            (self._input(role.buffer), role, how)
-            for role in self._roles_of(chunk)
-            if (how := _OF_PIECE.get(role.fill)) is not None
-        ]
         self._laid: Sizes | None = None
         self._same = lru_cache(_MOST_SIZES)(self._of_sizes)
         self._step_of = cache(self._step_for)
@@ -144,18 +119,18 @@ class Calls:
         self._chains: dict[tuple[str, int], Chain | None] = {}
         self._counts = cache(lambda rows, groups: self._protocol.call_vars(rows, groups, longest=1))
         self._context = self._protocol.context.name if self._protocol.context else None
-        self._pad = 0
+        self.pad = 0
 
     def pad_with(self, page: int) -> None:
         """Rows that belong to nobody have that page, and no line of any sequence."""
-        self._pad = page
+        self.pad = page
         self._require_slots((page,))
         for row in range(self._abilities.sequences):
             self._clear_row(row)
 
     def _clear_row(self, row: int) -> None:
         for table in self._pages:
-            table.set(row, (self._pad,))
+            table.set(row, (self.pad,))
         for lines in self._lines:
             lines.set(row, 0)
 
@@ -202,20 +177,14 @@ class Calls:
         if self._abilities.pads:
             self._clear_row(last)
 
-    def chunk(self, sequence: Sequence, count: int) -> Flight:
-        """Start a call that takes the next `count` tokens of one sequence."""
-        lease, start = sequence.lease, sequence.fed
-        self.fed_tokens += count
-        shape, stop = self._abilities.chunk, start + count
-        last = sequence.left == count
-        self._lend(sequence, drawn=last)
-        self._lay(shape, count, 1, count)
-        pages = lease.pages if lease else ()
-        piece = Piece(sequence.tokens[start:stop], start, pages, self._unit)
-        for target, role, how in self._of_piece:
-            target.put_between(*how(role, piece))
-        told = (sequence,) if last else ()
-        return self._start(shape, (sequence,), told, count, self._given(count, 1, stop))
+    def lend(self, leases: Items[Lease | None]) -> None:
+        """Write tables as the first rows of the next call alone; None are nobody's."""
+        pages = [(self.pad,) if lease is None else lease.pages for lease in leases]
+        for table in self._pages:
+            table.lend(*pages)
+        slots = [0 if lease is None else lease.slot for lease in leases]
+        for lines in self._lines:
+            lines.lend(*slots)
 
     def step(self) -> Flight:
         """Start a call that takes the next token of every row.
@@ -225,12 +194,11 @@ class Calls:
         """
         rows, count = self._rows, len(self._rows)
         shape, width = self._step_of(count)
-        self._lay(shape, width, width, count)
-        self._changed.flush(width)
-        self.settings.flush(width)
+        self.lay(Sizes(shape.program, width, width, count))
+        self.flush(width)
         self._fresh.put(rows.next()[:, :width])
         told = rows.all if rows.slow else ()
-        return self._start(shape, rows.all, told, 1, self._given(width, width, rows.longest()))
+        return self.start(shape, rows.all, told, (), self.given(width, width, rows.longest()))
 
     def follow(self, program: Shape | Chain) -> Chain | None:
         """The chain that goes on from a step of all rows."""
@@ -239,9 +207,9 @@ class Calls:
         count = len(self._rows)
         key = program.program, count
         if key not in self._chains:
-            _, width = self._step_of(count)
+            width = self._abilities.width(program, count)
             found = self._protocol.follow(program, width, self._reads)
-            self._chains[key] = next(iter(found), None)
+            self._chains[key] = next((c for c in found if self._is_free(c)), None)
         return self._chains[key]
 
     def chain(self, chain: Chain, already: int) -> Flight:
@@ -252,69 +220,37 @@ class Calls:
         rows, count = self._rows, len(self._rows)
         self._changed.flush(count)
         longest = rows.longest() + already
-        return self._start(chain, rows.all, (), 1, self._given(count, count, longest))
+        return self.start(chain, rows.all, (), (), self.given(count * chain.rows, count, longest))
 
-    # --- how ---
+    def flush(self, rows: int) -> None:
+        """Write what changed of what is kept of the first rows."""
+        self._changed.flush(rows)
+        self.settings.flush(rows)
 
-    def _input(self, buffer: str) -> Input:
-        if buffer not in self._inputs:
-            self._inputs[buffer] = self._session.input(buffer)
-        return self._inputs[buffer]
+    def inputs_of(self, program: str) -> list[tuple[Input, Role]]:
+        """The inputs with a fill that a program reads."""
+        shape = self._protocol.shape(program)
+        read = shape.inputs if shape else ()
+        return [(self._input(r.buffer), r) for r in self._protocol.roles if r.buffer in read]
 
-    def _lend(self, sequence: Sequence, *, drawn: bool) -> None:
-        """Write what is kept of a sequence as the first row."""
-        lease = sequence.lease
-        if lease is not None:
-            for table in self._pages:
-                table.lend(lease.pages)
-            for lines in self._lines:
-                lines.lend(lease.slot)
-        self.settings.lend(sequence, drawn=drawn)
-
-    def _of_steps(self) -> Inputs:
-        """The inputs that are others with each step, and what of its rows each of them takes."""
-        read = {name for shape in self._abilities.steps for name in shape.inputs}
-        roles = [r for r in self._protocol.roles if r.fill in _OF_ROWS and r.buffer in read]
-        return Inputs([(self._input(r.buffer), _OF_ROWS[r.fill]) for r in roles])
-
-    def _step_for(self, count: int) -> tuple[Shape, int]:
-        """The program that takes a row of each of so many, and for how many it is called."""
-        shape = self._abilities.step(count)
-        return shape, self._abilities.width(shape, count)
-
-    def _lay(self, shape: Shape, rows: int, groups: int, real: int) -> None:
+    def lay(self, sizes: Sizes) -> None:
         """Write what all calls of a size take, unless the last call was of that size."""
-        sizes = Sizes(shape.program, rows, groups, real)
         if sizes != self._laid:
             for target, values in self._same(sizes):
                 target.put(values)
             self._laid = sizes
 
-    def _of_sizes(self, sizes: Sizes) -> list[tuple[Input, NDArray[np.int32]]]:
-        shape = self._protocol.shape(sizes.program)
-        found = []
-        for role in self._roles_of(shape) if shape else ():
-            how = _OF_SIZES.get(role.fill)
-            if how is not None:
-                target, values = self._input(role.buffer), how(role, sizes)
-                target.require_inside(values)
-                found.append((target, values))
-        return found
-
-    def _roles_of(self, shape: Shape) -> tuple[Role, ...]:
-        return tuple(role for role in self._protocol.roles if role.buffer in shape.inputs)
-
-    def _given(self, rows: int, groups: int, longest: int) -> Mapping[str, int]:
+    def given(self, rows: int, groups: int, longest: int) -> Mapping[str, int]:
         """The vars of a call."""
         given = self._counts(rows, groups)
         return given if self._context is None else {**given, self._context: longest}
 
-    def _start(
+    def start(
         self,
         program: Shape | Chain,
         sequences: tuple[Sequence, ...],
         told: tuple[Sequence, ...],
-        count: int,
+        counts: tuple[int, ...],
         given: Mapping[str, int],
     ) -> Flight:
         """Start a call; more than its token is read back for those of `told` that ask for it."""
@@ -324,7 +260,7 @@ class Calls:
         began = self._cpu()
         run = self._session.start(program.program, 1, names, **given)
         self.device_seconds += self._cpu() - began
-        return Flight(run, program, names, sequences, count, self._rows.edition)
+        return Flight(run, program, names, sequences, counts, self._rows.edition)
 
     def land(self, flight: Flight) -> Found:
         """What each output [1, ...] of a call held; waits for it.
@@ -336,33 +272,47 @@ class Calls:
         self.device_seconds += self._cpu() - began
         return dict(zip(flight.collect, arrays, strict=True))
 
+    # --- how ---
+
+    def _input(self, buffer: str) -> Input:
+        if buffer not in self._inputs:
+            self._inputs[buffer] = self._session.input(buffer)
+        return self._inputs[buffer]
+
+    def _of_steps(self) -> Inputs:
+        """The inputs that are others with each step, and what of its rows each of them takes."""
+        able = self._abilities
+        read = {name for shape in (*able.steps, *able.rounds) for name in shape.inputs}
+        roles = [r for r in self._protocol.roles if r.fill in _OF_ROWS and r.buffer in read]
+        return Inputs([(self._input(r.buffer), _OF_ROWS[r.fill]) for r in roles])
+
+    def _is_free(self, chain: Chain) -> bool:
+        """Whether nothing of a chain's run is known only once the one before is over."""
+        return chain.count is None or self._context not in self._reads(chain.program)
+
+    def _step_for(self, count: int) -> tuple[Shape, int]:
+        """The program that takes a row of each of so many, and for how many it is called."""
+        shape = self._abilities.step(count)
+        return shape, self._abilities.width(shape, count)
+
+    def _of_sizes(self, sizes: Sizes) -> list[tuple[Input, NDArray[np.int32]]]:
+        found = []
+        for target, role in self.inputs_of(sizes.program):
+            how = _OF_SIZES.get(role.fill)
+            if how is not None:
+                values = how(role, sizes)
+                target.require_inside(values)
+                found.append((target, values))
+        return found
+
 
 def _collected(program: Shape | Chain) -> tuple[str, ...]:
-    """The outputs that a call tells what it made by, and whether that failed."""
-    emits, error = program.emits, program.error
-    return (*([emits.buffer] if emits else ()), *([error] if error else ()))
+    """The outputs that a call tells what it made by, how much, and whether that failed."""
+    emits = program.emits.buffer if program.emits else None
+    found = (emits, program.count, program.error)
+    return tuple(name for name in found if name is not None)
 
 
 def _padded(role: Role, bounds: NDArray[np.int32]) -> NDArray[np.int32]:
     """Bounds as all entries of an input, the last repeated."""
     return np.pad(bounds, (0, role.entries - len(bounds)), mode="edge")
-
-
-def _tokens(role: Role, tokens: Items[int]) -> Between:
-    # one for each sequence is the first of its tokens
-    some = tokens[:1] if role.over == "groups" else tokens
-    return some, min(some), max(some)
-
-
-def _slots(piece: Piece) -> Between:
-    """Where a piece lies in the paged states."""
-    start, stop, unit = piece.start, piece.stop, piece.unit
-    if not piece.pages:
-        return piece.at, start, stop - 1
-    first = start // unit
-    pages = piece.pages[first : (stop - 1) // unit + 1]
-    slots = piece.at
-    for place, page in enumerate(pages, first):
-        # those of a page lie as far above their positions as it does above its place
-        slots[max(0, place * unit - start) : (place + 1) * unit - start] += (page - place) * unit
-    return slots, min(pages) * unit, (max(pages) + 1) * unit - 1

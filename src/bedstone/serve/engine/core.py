@@ -20,11 +20,14 @@ from bedstone.serve.engine.holdings import Holdings
 from bedstone.serve.engine.intake import begun, edits_of, require_possible
 from bedstone.serve.engine.ledger import Ledger
 from bedstone.serve.engine.options import Options
+from bedstone.serve.engine.pieces import Pieces
+from bedstone.serve.engine.prompts import Prompts
 from bedstone.serve.engine.queue import Queue
+from bedstone.serve.engine.rounds import Rounds, made_by
 from bedstone.serve.engine.rows import Rows
 from bedstone.serve.engine.running import Running
-from bedstone.serve.engine.schedule import Prompt, plan_chunks
 from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.engine.settings import Likely
 from bedstone.serve.requests import Event, Limits, Reason, Request, Stats
 from bedstone.verify.protocol import Chain, protocol
 
@@ -41,11 +44,12 @@ class Core:
         clock: Callable[[], float] = monotonic,
         cpu: Callable[[], float] = thread_time,
     ) -> None:
-        able = read_abilities(session, protocol(session.verified), session.knobs)
+        able = read_abilities(session, protocol(session.verified), session.knobs, options.rows)
         self._options = options
         self._ledger = Ledger()
         self._holdings = Holdings(session, able, reuse=options.reuse, host_bytes=options.host_bytes)
-        able = replace(able, context=self._holdings.longest(able.context))
+        past = able.stride - 1
+        able = replace(able, context=self._holdings.longest(able.context + past) - past)
         self._able = able
         self._most = min(able.sequences, options.sequences or able.sequences)
         unit, pad = self._holdings.unit, self._holdings.pad_page
@@ -56,11 +60,12 @@ class Core:
             self._calls.pad_with(pad)
         self._session, self._own = session, session.begin()
         self._ahead = max(1, session.ahead)
-        self._chunk = min(able.rows, options.chunk)
         self._queue = Queue(self._holdings, options.admission, clock)
         self._answers = Answers(self._rows, self._calls.settings, self._ledger)
+        self._rounds = Rounds(able, self._calls, self._rows, self._ledger)
         self._running = Running(self._holdings, self._rows, self._calls)
-        self._prompts = self._running.prompts
+        self._piece_calls = Pieces(self._calls, able, unit)
+        self._prompts = Prompts(able, self._holdings, self._running, self._piece_calls, options)
         self._flights: deque[Flight] = deque()
         self._pieces: deque[Flight] = deque()
         self._chain: Chain | None = None
@@ -164,7 +169,7 @@ class Core:
             waited_seconds=self._queue.waited_seconds,
             prompt_tokens=self._ledger.prompt_tokens,
             cached_tokens=self._ledger.cached_tokens,
-            fed_tokens=self._calls.fed_tokens,
+            fed_tokens=self._piece_calls.fed_tokens,
             made_tokens=self._ledger.made_tokens,
             finished=self._ledger.finished,
             preempted=self._preempted,
@@ -177,6 +182,9 @@ class Core:
             prefixes=self._holdings.prefixes[0],
             prefixes_parked=self._holdings.prefixes[1],
             host_bytes=self._holdings.host_bytes,
+            rounds=self._rounds.played,
+            drafted=self._rounds.drafted,
+            accepted=self._rounds.accepted,
         )
 
     # --- a turn ---
@@ -196,15 +204,15 @@ class Core:
     def _go_on(self) -> bool:
         """Let the steps under way be followed by others; whether any are."""
         chain, rows = self._chain, self._rows
-        coming = self._prompts or self._running.ready
+        coming = self._running.prompts or self._running.ready
         if chain is None or rows.edition != self._chained or coming or not len(rows):
             return False
         if self._restless and len(self._queue) and len(rows) < self._most:
             return False
-        left = rows.steps_left()
+        left, each = self._rounds.needed(rows.steps_left()), self._rounds.rows
         while len(self._flights) < min(self._ahead, left):
             already = len(self._flights)
-            if not self._running.extend_all(already + 2):
+            if not self._running.extend_all((already + 2) * each):
                 break
             self._flights.append(self._calls.chain(chain, already))
         return bool(self._flights)
@@ -213,8 +221,8 @@ class Core:
         """A step from the host once those under way are over; pieces of prompts go behind these."""
         if len(self._queue):
             self._enter()
-        if self._prompts:
-            self._feed_prompts()
+        if self._running.prompts:
+            self._pieces.extend(self._prompts.start(self._turns))
         while self._flights:
             self._land(self._flights.popleft())
         self._running.seat()
@@ -227,40 +235,26 @@ class Core:
         """Let in who waits."""
         self._restless = False
         running = len(self._running)
-        for sequence in self._queue.enter(self._most - running, self._prompts, running):
-            self._prompts.append(sequence)
-            self._seat_ready(sequence)
+        prompts = self._running.prompts
+        for sequence in self._queue.enter(self._most - running, prompts, running):
+            prompts.append(sequence)
+            self._prompts.seat(sequence)
 
     def _make_room(self) -> None:
         """Pages for the rows' next tokens: the youngest give way where there are not enough."""
-        for sequence in () if self._running.extend_all(2) else self._rows.short(2):
-            while sequence.row >= 0 and not self._running.extend(sequence, 2):
+        ahead = 2 * self._rounds.rows
+        for sequence in () if self._running.extend_all(ahead) else self._rows.short(ahead):
+            while sequence.row >= 0 and not self._running.extend(sequence, ahead):
                 self._preempted += 1
                 self._wait_again(self._running.youngest(), keep=True)
-
-    def _feed_prompts(self) -> None:
-        """Start the pieces of prompts that go in now."""
-        prompts = [Prompt(s.fed, self._left(s)) for s in self._prompts]
-        budget = self._options.budget
-        answering = len(self._running) > len(self._prompts)
-        chunk = min(self._chunk, budget) if answering else self._chunk
-        plan = plan_chunks(prompts, self._turns, chunk, budget)
-        self._pieces.extend(self._calls.chunk(self._prompts[at], count) for at, count in plan)
-
-    def _left(self, sequence: Sequence) -> int:
-        """Tokens of a prompt that go in before there is something to be done on the host."""
-        before = sequence.prompt - 1 - sequence.fed
-        keeps = self._holdings.reuses and self._holdings.geometry.per_sequence
-        if before > 0 and keeps:
-            return before
-        return sequence.left if self._able.chunk.emits else sequence.left - 1
 
     def _step(self) -> None:
         """Start a step of every row."""
         self._chain = None
         if not len(self._rows):
             return
-        flight = self._calls.step()
+        shape = self._rounds.next()
+        flight = self._calls.step() if shape is None else self._rounds.start(shape)
         self._flights.append(flight)
         if not self._rows.slow:
             self._chain = self._calls.follow(flight.program)
@@ -269,46 +263,42 @@ class Core:
     # --- what comes back ---
 
     def _land_piece(self, flight: Flight) -> None:
-        """A piece of a prompt is in."""
+        """Pieces of prompts are in."""
         found = self._calls.land(flight)
-        (sequence,) = flight.sequences
-        # it may have ended or given way since
-        if sequence.lease is None:
-            return
         if flight.failed(found):
-            self._end(sequence, "error", "logits were not finite")
+            # some may have ended or given way since
+            self._suspect([s for s in flight.sequences if s.lease], flight.fault(found))
             return
-        sequence.fed += flight.count
-        self._keep(sequence)
-        if sequence.fed == len(sequence.tokens) and flight.program.emits is not None:
-            token = int(found[flight.program.emits.buffer].flat[0])
-            said = self._calls.settings.told(found, flight.sequences)
-            over = self._answers.begin(sequence, token, said)
-            if over is not None:
-                self._end(*over)
-        if not sequence.over:
-            self._seat_ready(sequence)
+        said = self._calls.settings.told(found, flight.sequences)
+        made = made_by(flight, found)
+        for at, sequence in enumerate(flight.sequences):
+            if sequence.lease is None:
+                continue
+            self._restless |= self._prompts.went_in(sequence, flight.counts[at])
+            if made[at] and not sequence.left:
+                self._begin(sequence, made[at], said[at : at + 1])
+            if not sequence.over:
+                self._prompts.seat(sequence)
 
-    def _keep(self, sequence: Sequence) -> None:
-        """Keep a prompt for those that share it: with a slot, all but the token that must run."""
-        per_sequence = self._holdings.geometry.per_sequence
-        done = sequence.fed == sequence.prompt - 1 if per_sequence else not self._left(sequence)
-        if done:
-            self._running.keep(sequence)
-            self._restless = True
-
-    def _seat_ready(self, sequence: Sequence) -> None:
-        """A sequence may take a row once all but its last token are in."""
-        past = sequence.fed >= sequence.prompt or not self._able.chunk.emits
-        if sequence.left == 1 and past:
-            self._running.is_in(sequence)
+    def _begin(self, sequence: Sequence, made: Items[int], said: Items[Likely]) -> None:
+        """A prompt has what follows it: a token, or some of a round."""
+        if len(made) == 1:
+            over = self._answers.begin(sequence, made[0], said)
+        else:
+            over = self._rounds.begin(sequence, made)
+        if over is not None:
+            self._end(*over)
 
     def _land(self, flight: Flight) -> None:
         """A step is over: a token for each of its rows."""
         found = self._calls.land(flight)
         self._steps += 1
         if flight.failed(found):
-            self._isolate(flight)
+            self._isolate(flight, flight.fault(found))
+            return
+        if flight.program.count is not None:
+            for over in self._rounds.take(flight, found):
+                self._end(*over)
             return
         emits = flight.program.emits
         if emits is None:
@@ -324,18 +314,22 @@ class Core:
             for over in self._answers.take(made, made.tolist(), said):
                 self._end(*over)
 
-    def _isolate(self, flight: Flight) -> None:
-        """A step of several failed: each computes its tokens again alone, and fails alone."""
+    def _isolate(self, flight: Flight, fault: str) -> None:
+        """A step failed."""
         self._chain = None
         while self._flights:
             self._calls.land(self._flights.popleft())
         self._rows.settle()
-        for sequence in [s for s in flight.sequences if not s.over]:
+        self._suspect([s for s in flight.sequences if not s.over], fault)
+
+    def _suspect(self, sequences: Items[Sequence], fault: str) -> None:
+        """A call failed with some: each computes its tokens again alone, and fails alone."""
+        for sequence in sequences:
             come_on = len(sequence.tokens) > sequence.struck
             sequence.strikes = 1 if come_on else sequence.strikes + 1
             sequence.struck = len(sequence.tokens)
-            if len(flight.sequences) == 1 or sequence.strikes == _MOST_STRIKES:
-                self._end(sequence, "error", "logits were not finite")
+            if len(sequences) == 1 or sequence.strikes == _MOST_STRIKES:
+                self._end(sequence, "error", fault)
             else:
                 self._wait_again(sequence, keep=False)
 
@@ -358,8 +352,9 @@ class Core:
 
     def _leave(self, sequence: Sequence, *, keep: bool) -> None:
         if keep and self._holdings.geometry.per_sequence:
-            # a state of one exact length is past it when calls are under way
+            # a state of one exact length is past it when calls are under way, or a round was
             flights = (*self._flights, *self._pieces)
-            keep = not any(sequence in flight.sequences for flight in flights)
+            under_way = any(sequence in flight.sequences for flight in flights)
+            keep = not (under_way or sequence.past)
         self._running.leave(sequence, keep=keep)
         self._restless = True

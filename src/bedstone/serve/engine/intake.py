@@ -43,6 +43,7 @@ def require_possible(able: Abilities, request: Request) -> None:
 def begun(able: Abilities, request: Request, order: int) -> Sequence:
     """The sequence of a possible request, which has not begun."""
     sequence = Sequence.of(request, order)
+    sequence.spare = able.stride - 1
     if able.knobs is not None and edits_anything(request.sampling):
         sequence.slow = True
         sequence.edits = edits_of(able, request)

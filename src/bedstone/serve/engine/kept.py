@@ -4,6 +4,7 @@ Such an input is *kept*: what changed since the last call is written, and no mor
 """
 
 from collections.abc import Sequence as Items
+from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -86,17 +87,18 @@ class Entries:
             self._values[target] = self._values[source]
             self._change(target, target)
 
-    def lend(self, value: Any) -> None:  # noqa: ANN401 - what a row is said to hold
-        """Write the first row; its own is written again before the next step."""
-        if self._low > 0 and self._has(0, value):
+    def lend(self, *values: Any) -> None:  # noqa: ANN401 - what a row is said to hold
+        """Write the first rows; their own are written again before the next step."""
+        if self._low >= len(values) and all(map(self._has, count(), values)):
             return
-        own = self._values[0].copy()
+        own = self._values[: len(values)].copy()
         try:
-            self._put(0, value)
-            self._target.copy(1)
+            for row, value in enumerate(values):
+                self._put(row, value)
+            self._target.copy(len(values))
         finally:
-            self._values[0] = own
-            self._change(0, 0)
+            self._values[: len(values)] = own
+            self._change(0, len(values) - 1)
 
     def flush(self, rows: int) -> bool:
         """Write from the first to the last that changed."""
@@ -243,14 +245,15 @@ class Lines:
         self._values[:, target] = self._values[:, source]
         self._changed.add(self)
 
-    def lend(self, value: NDArray[np.generic] | float) -> None:
-        """Write the first column; its own is written again before the next step."""
-        own = self._values[:, 0].copy()
-        self.set(0, value)
+    def lend(self, *values: float) -> None:
+        """Write the first columns; their own are written again before the next step."""
+        own = self._values[:, : len(values)].copy()
         try:
+            for row, value in enumerate(values):
+                self.set(row, value)
             self._target.copy(len(self._target.values))
         finally:
-            self._values[:, 0] = own
+            self._values[:, : len(values)] = own
 
     def flush(self, _rows: int) -> bool:
         """Write all of it."""

@@ -72,10 +72,14 @@ class Queue:
         )
 
     def _room(self, sequence: Sequence) -> int:
-        """Tokens to have room for at first: those there are and the one to follow them."""
+        """Tokens to have room for at first: those there are and the one to follow them.
+
+        One that is to make a token alone may do so by a round.
+        """
         if self._admission == "worst":
             return sequence.most
-        return min(len(sequence.tokens) + 1, sequence.most)
+        spare = sequence.spare if sequence.suspect else 0
+        return min(len(sequence.tokens) + 1 + spare, sequence.most)
 
     def _shares(self, sequence: Sequence, prompt: Sequence) -> bool:
         """Whether a prompt that is going in is about to be of use to one that waits."""

@@ -213,6 +213,30 @@ class Rows:
         full = self._began.each[row] + room if room < sequence.most else NEVER
         self._full.set(row, full)
 
+    def jump(self, sequence: Sequence, token: int, count: int) -> None:
+        """A sequence has so many tokens more, the last of which goes in next; nobody else has."""
+        row, at = sequence.row, self.fed(sequence) + count
+        self.next()[:, row] = token, at, at + 1, at
+        began = self._began.each[row] - count
+        if self._turns:
+            self._turns[self._began.each[row] % self._unit].remove(sequence)
+            self._turns[began % self._unit].append(sequence)
+        self._began.set(row, began)
+        self._ends.set(row, began + sequence.end - 1)
+        self.grow(row, ())
+        if self._turns:
+            self._turn(sequence)
+
+    def slots(self, positions: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Where positions [n, each] of the first n rows lie; those of nobody in a page."""
+        found = positions.copy()
+        if self._paged:
+            for row, pages in enumerate(self._pages):
+                place, inside = np.divmod(positions[row], self._unit)
+                found[row] = np.array(pages)[place] * self._unit + inside
+            found[len(self) :] = self._idle[SLOT] + positions[len(self) :] % self._unit
+        return found
+
     # --- a step ---
 
     def next(self) -> NDArray[np.int32]:

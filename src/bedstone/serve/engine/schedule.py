@@ -6,7 +6,7 @@ the steps of those that are being answered; the oldest prompt and the one neares
 turns, so that neither a long prompt nor a stream of short ones holds up the other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from bedstone.spec.frozen import Frozen
@@ -115,3 +115,23 @@ def plan_chunks(
         found.append((index, count))
         budget -= count
     return tuple(found)
+
+
+def plan_calls(
+    counts: Sequence[int], alone: Collection[int], rows: int, sequences: int
+) -> tuple[tuple[int, ...], ...]:
+    """Which pieces go in with one call: neighbours, as far as its rows and sequences hold them.
+
+    Those that are to be `alone` have one each.
+    """
+    calls: list[list[int]] = []
+    room = 0
+    for at, count in enumerate(counts):
+        joins = calls and room >= count and len(calls[-1]) < sequences
+        if joins and at not in alone and calls[-1][0] not in alone:
+            calls[-1].append(at)
+        else:
+            calls.append([at])
+            room = rows
+        room -= count
+    return tuple(map(tuple, calls))

@@ -20,7 +20,8 @@ class Sequence:
     without one. `had` is how many tokens were there when it last began, `cached` when it first did,
     -1 before. `woken`: a prefix came back from the host for it, and it did not begin since.
     `strikes` counts the steps of several sequences that failed with it since it had `struck`
-    tokens. `slow`: something is done on the host between its tokens.
+    tokens. `slow`: something is done on the host between its tokens. A step goes `spare` tokens
+    beyond the one it is sure to make; `past`: the states are further than the tokens.
     """
 
     request: Request
@@ -45,6 +46,8 @@ class Sequence:
     slow: bool = False
     edits: Edits | None = None
     allowed: NDArray[np.uint32] | None = None
+    spare: int = 0
+    past: bool = False
 
     @staticmethod
     def of(request: Request, order: int) -> "Sequence":
@@ -61,7 +64,12 @@ class Sequence:
     @property
     def most(self) -> int:
         """The most tokens its states hold: the last one made is not fed back."""
-        return self.end - 1
+        return self.end - 1 + self.spare
+
+    @property
+    def suspect(self) -> bool:
+        """Whether a call of several failed with it, and it has made no token since."""
+        return self.strikes > 0 and len(self.tokens) == self.struck
 
     @property
     def made(self) -> int:

@@ -48,6 +48,8 @@ COUNTERS = {
     "parked": "Kept prompts that made way to the host's memory.",
     "woken": "Kept prompts that came back from the host's memory.",
     "remaps": "Times memory went from pages to slots or back.",
+    "rounds": "Speculative rounds of a request.",
+    "drafted": "Tokens that they tried.",
 }
 
 
@@ -122,6 +124,12 @@ class _EngineCollector(Collector):
         for reason, count in stats.finished.items():
             ends.add_metric([reason], count)
         yield ends
+        right = CounterMetricFamily(
+            f"{PREFIX}_accepted", "Tokens tried that were right, by their place.", labels=["place"]
+        )
+        for place, count in enumerate(stats.accepted, 1):
+            right.add_metric([str(place)], count)
+        yield right
 
 
 class _FrontsCollector(Collector):

@@ -80,8 +80,14 @@ class Protocol(Frozen):
         return self.choose(1, None)
 
     def step(self, groups: int = 1) -> Shape | None:
-        """The program that takes one row of each of `groups` sequences."""
-        return self.choose(groups, 1)
+        """The program that takes one row of each of `groups` sequences.
+
+        Where none is for that, one whose rows are set per call will do, if it hands tokens back.
+        """
+        found, others = self.choose(groups, 1), self.choose(groups, None)
+        if others is not None and others.emits and (found is None or not found.emits):
+            return others
+        return found
 
     @property
     def rounds(self) -> tuple[int, ...]:
