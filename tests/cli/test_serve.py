@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.cli import serve
@@ -28,6 +29,7 @@ from bedstone.errors import CallerError, DeviceError
 from bedstone.serve.http.server import Place, bound_socket
 from bedstone.serve.http.settings import Settings, opens
 from bedstone.serve.log import write_log
+from bedstone.spec.package import Lock, emit_lock
 from bedstone.spec.release import VERSION
 from command_line import bedstone
 from scripted import ScriptedEngine
@@ -135,6 +137,18 @@ def test_settings_are_what_the_model_and_the_command_line_say(checkpoint, tmp_pa
     assert (forced.tools, forced.reasoning, forced.hosts) == ("llama3", True, None)
     assert (settings.origins, forced.origins) == (frozenset(), page)
     opened.close()
+
+
+def test_what_computes_the_same_has_one_name(checkpoint, tmp_path):
+    opened = open_checkpoint(str(checkpoint))
+    lock = Lock("1", "/a", "i", "t", "quantized", 64, 2, 16, "cc", "s", {"m": "h"})
+    names = []
+    for other in (lock, replace(lock, checkpoint="/b"), replace(lock, modules={"m": "g"})):
+        (tmp_path / "lock.json").write_bytes(emit_lock(other))
+        names.append(make_settings(opened, tmp_path, manners(), ()).fingerprint)
+    opened.close()
+    assert names[0] == names[1] != names[2]
+    assert re.fullmatch(r"bs_[0-9a-f]{12}", names[0])
 
 
 @pytest.mark.parametrize("eos", [[15], []])

@@ -6,9 +6,12 @@ import re
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, cast
+
+from msgspec.structs import replace
 
 from bedstone.cli.environment import api_key
 from bedstone.cli.serve_options import Reasoning, ToolParser
@@ -16,7 +19,7 @@ from bedstone.cli.served import read_target
 from bedstone.errors import CallerError, DeviceError
 from bedstone.spec.file import read_bounded
 from bedstone.spec.frozen import Frozen
-from bedstone.spec.package import TARGET
+from bedstone.spec.package import LOCK, TARGET, emit_lock, parse_lock
 from bedstone.spec.target import Policy
 
 if TYPE_CHECKING:
@@ -67,6 +70,7 @@ def make_settings(
     local = is_local(manners.host) and not keys
     return Settings(
         model=manners.name or opened.path.name.removesuffix(".gguf"),
+        fingerprint=_fingerprint(package),
         keys=digests(keys),
         hosts=frozenset((*LOCAL, "[::1]", manners.host)) if local else None,
         tools=_way(manners.tool_parser, usual.behavior.tool_call_parser, source),
@@ -184,6 +188,15 @@ def _end() -> None:
 
 def _local_now() -> datetime:
     return datetime.now(UTC).astimezone()
+
+
+def _fingerprint(package: Path) -> str | None:
+    """A name for what a package computes, the same wherever its checkpoint lies."""
+    path = package / LOCK
+    if not path.is_file():
+        return None
+    lock = parse_lock(read_bounded(path), str(path))
+    return f"bs_{sha256(emit_lock(replace(lock, checkpoint=''))).hexdigest()[:12]}"
 
 
 def _usual(opened: "Checkpoint", package: Path) -> "Usual":

@@ -94,6 +94,15 @@ def test_the_document_lists_what_passes(fronted, path):
         assert not validator.is_valid({**body, **fields})
 
 
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_every_answer_says_what_computed_it(fronted, path):
+    front = fronted(*saying(["a", "b"]), fingerprint="bs_1")
+    assert asked(front, path, {}).json()["system_fingerprint"] == "bs_1"
+    prompt = {} if path == CHAT else {"prompt": [0]}
+    events = front.stream(path, stream_options={"include_usage": True}, **prompt)
+    assert {event["system_fingerprint"] for event in events} == {"bs_1"}
+
+
 def test_true_is_not_one(fronted):
     front = fronted(*saying(["a"]))
     for name, value in (("best_of", True), ("priority", False), ("echo", 0)):

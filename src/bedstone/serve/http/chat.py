@@ -101,6 +101,7 @@ class ChatEndpoint(Frozen):
             id=_name(order),
             created=order.created,
             model=self.front.settings.model,
+            system_fingerprint=self.front.settings.fingerprint,
             choices=choices,
             usage=order.usage,
         )
@@ -118,6 +119,7 @@ class ChatEndpoint(Frozen):
             id=_name(order),
             created=order.created,
             model=self.front.settings.model,
+            system_fingerprint=self.front.settings.fingerprint,
             choices=choices,
             usage=usage,
         )

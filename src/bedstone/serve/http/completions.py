@@ -113,6 +113,7 @@ class CompletionEndpoint(Frozen):
             id=f"cmpl-{order.id}",
             created=order.created,
             model=self.front.settings.model,
+            system_fingerprint=self.front.settings.fingerprint,
             choices=choices,
             usage=usage,
         )

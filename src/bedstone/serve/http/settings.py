@@ -14,14 +14,16 @@ MEBI = 1 << 20
 class Settings(Frozen):
     """What a server offers and how much of it.
 
-    `model` is the name it is served by. `keys` are digests of the keys that open it, none opens it
-    to all. `hosts` are the names it answers to, any where it is None, `origins` those of
-    web pages that may ask, `*` any. `tools` is how the model writes calls, None where it makes
-    none; `reasoning` whether its thoughts are told apart; `usual` what holds where a request does
-    not say. `heard` are the server's own loggers that write more than errors.
+    `model` is the name it is served by, `fingerprint` that of what computes it. `keys` are digests
+    of the keys that open it, none opens it to all. `hosts` are the names it answers to, any where
+    it is None, `origins` those of web pages that may ask, `*` any. `tools` is how the model writes
+    calls, None where it makes none; `reasoning` whether its thoughts are told apart; `usual` what
+    holds where a request does not say. `heard` are the server's own loggers that write more than
+    errors.
     """
 
     model: str
+    fingerprint: str | None = None
     keys: frozenset[bytes] = frozenset()
     hosts: frozenset[str] | None = None
     origins: frozenset[str] = frozenset()
