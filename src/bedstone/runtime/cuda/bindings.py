@@ -20,6 +20,7 @@ from bedstone.runtime.cuda.driver import (
     Launch,
     TiledMap,
 )
+from bedstone.runtime.cuda.near import near
 from bedstone.runtime.device import RowCopy
 
 _LIBRARY = "libcuda.so.1"
@@ -104,10 +105,10 @@ class CudaDriver:
         self._call("cuMemFree", address)
 
     def alloc_host(self, nbytes: int) -> int:
-        """Page-locked memory, portable and mapped."""
-        api = self._api
-        flags = api.CU_MEMHOSTALLOC_PORTABLE | api.CU_MEMHOSTALLOC_DEVICEMAP
-        return int(self._call("cuMemHostAlloc", nbytes, flags))
+        """Page-locked memory near the GPU, portable and mapped."""
+        flags = self._api.CU_MEMHOSTALLOC_PORTABLE | self._api.CU_MEMHOSTALLOC_DEVICEMAP
+        with near(self.facts.node):
+            return int(self._call("cuMemHostAlloc", nbytes, flags))
 
     def free_host(self, address: int) -> None:
         """Give `alloc_host`'s memory back."""
@@ -368,22 +369,19 @@ class CudaDriver:
 
     def _read_facts(self) -> Facts:
         names = self._api.CUdevice_attribute
-        major, minor, maps = (
+        major, minor, maps, node = (
             int(self._call("cuDeviceGetAttribute", which, self._device))
             for which in (
                 names.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
                 names.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                 names.CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
+                names.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
             )
         )
         version = int(self._call("cuDriverGetVersion"))
-        name = self._call("cuDeviceGetName", 256, self._device)
-        return Facts(
-            name=name.split(b"\0")[0].decode(errors="replace"),
-            capability=(major, minor),
-            version=(version // 1000, version % 1000 // 10),
-            tensor_maps=bool(maps),
-        )
+        name = self._call("cuDeviceGetName", 256, self._device).split(b"\0")[0]
+        spoken = version // 1000, version % 1000 // 10
+        return Facts(name.decode(errors="replace"), (major, minor), spoken, bool(maps), node)
 
 
 def _hot(library: ctypes.CDLL) -> ctypes.CDLL:

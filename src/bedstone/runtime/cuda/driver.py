@@ -40,12 +40,16 @@ FOREIGN_CODE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a GPU is. `version` is the newest CUDA its driver speaks, as (major, minor)."""
+    """What a GPU is. `version` is the newest CUDA its driver speaks, as (major, minor).
+
+    `node` is the node of the host's memory that is nearest to it, -1 where there is but one.
+    """
 
     name: str
     capability: tuple[int, int]
     version: tuple[int, int]
     tensor_maps: bool
+    node: int = -1
 
 
 @dataclass(frozen=True, slots=True)
