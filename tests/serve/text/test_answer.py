@@ -225,6 +225,14 @@ def test_reasoning_is_the_same_however_it_is_cut(text, size, thinking):
     assert reasoned(chunks, thinking=thinking) == reasoned([text], thinking=thinking)
 
 
+def test_thoughts_and_what_is_said_are_told_as_they_come():
+    reader = Reasoning(Plain(), thinking=False)
+    told = [reader.add(text) for text in ("<think>", " so", " it", " </thin", "k>\n", "Yes", ".")]
+    so, it, yes, dot = Thought("so"), Thought(" it"), Said("Yes"), Said(".")
+    assert told == [[], [so], [it], [], [], [yes], [dot]]
+    assert reader.finish(cut=False) == []
+
+
 def test_calls_come_after_a_thought():
     text = 'a</think>\n<tool_call>{"name": "f"}</tool_call>'
     reader = Reasoning(Hermes(), thinking=True)
