@@ -76,6 +76,19 @@ def test_a_denial_takes_nothing_and_says_what_would_help():
     assert str(small.lease(9)).endswith("ask for fewer or reserve more")
 
 
+def test_a_denial_seals_nothing():
+    pool = Pool(PAGED)
+    lease, others = begun(pool, 6), pool.lease(24)
+    assert lease.checkpoint() == Busy(1, 0)
+    assert lease.fork(8) == Busy(1, 0)
+    lease.rewind(0)
+    lease.advance(6)
+    others.close()
+    assert lease.checkpoint().length == 6
+    with pytest.raises(CallerError, match="sealed"):
+        lease.rewind(3)
+
+
 def test_what_can_only_be_held_beside_its_origin_may_never_fit():
     with begun(Pool(Geometry(pages=2, unit=4, row=2)), 6) as lease:
         assert lease.checkpoint() == ExceedsPool(3, 0, 2, 0)

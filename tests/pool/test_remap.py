@@ -286,6 +286,27 @@ def test_others_in_the_way_are_busy_and_something_that_never_fits_exceeds():
     assert pool.lease(2 * 5) == ExceedsPool(5, 1, 4, 4)
 
 
+def test_slots_that_no_memory_is_left_for_beside_their_origins_pages_exceed():
+    arenas, geometry = sized(8, pages=2, slots=2, page_bytes=[8], slot_bytes=[8])
+    pool = Pool(geometry, arenas=arenas)
+    lease = pool.lease(2 * 2)
+    lease.advance(2 * 2)
+    denial = lease.fork(2 * 2)
+    assert isinstance(denial, ExceedsPool)
+    assert (denial.pages, denial.slots) == (2, 2)
+
+
+def test_what_is_wanted_soon_is_planned_for_where_it_is_not_free():
+    arenas, geometry = sized(8, pages=4, slots=4, page_bytes=[8], slot_bytes=[8])
+    pool = Pool(geometry, arenas=arenas)
+    pool.foresee(4)
+    assert pool.remap is None
+    pool.foresee(5)
+    assert pool.pages.arriving == 1
+    pool.landed()
+    assert pool.pages.free == 5
+
+
 def test_a_remap_that_nobody_planned_does_not_land():
     arenas, geometry = sized(8, pages=4, slots=2, page_bytes=[8], slot_bytes=[8])
     with pytest.raises(CallerError, match="knows nothing of"):

@@ -41,6 +41,24 @@ def test_as_many_logits_are_edited_as_there_is_room_for(able, prompt, sampling, 
     require_possible(small, Request("a", prompt, left + 1, sampling=sampling))
 
 
+def test_what_changes_nothing_may_be_asked_where_there_is_no_input_for_it(able):
+    lacking = replace(able, missing=("top_k", "min_p"))
+    for sampling in (Sampling(1.0, top_k=-1, min_p=0.0), Sampling(0.0, top_k=5, min_p=0.5)):
+        require_possible(lacking, Request("a", [1], 1, sampling=sampling))
+    with pytest.raises(CallerError, match="`top_k` needs a sampler"):
+        require_possible(lacking, Request("a", [1], 1, sampling=Sampling(1.0, top_k=5)))
+
+
+def test_what_no_engine_can_drive_is_refused(session):
+    """Where nothing steps a sequence by a row, or a step hands no token back."""
+    opened = session()
+    can = protocol(opened.verified)
+    dumb = tuple(replace(shape, emits=None) for shape in can.shapes)
+    for shapes in ((), dumb, tuple(shape for shape in can.shapes if shape.rows != 1)):
+        with pytest.raises(CallerError, match="hands a token back"):
+            read_abilities(opened, replace(can, shapes=shapes), None)
+
+
 def test_who_edits_nothing_needs_no_room(able):
     for sampling in (Sampling(), Sampling(1.0, top_k=5, logprobs=2)):
         require_possible(able, Request("a", [1, 2, 3], 40, sampling=sampling))

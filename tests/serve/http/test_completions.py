@@ -174,6 +174,9 @@ def test_g13_a_prompt_longer_than_the_context(fronted):
     assert "too many for a context of 8" in response.json()["error"]["message"]
     # of an answer whose length nobody says, one token has to fit
     assert "and 1 more" in refused(front, code=code, prompt=[0] * 8)
+    chat = fronted(limits=limits(context=len("[user]a[answer]")))
+    response = chat.post("/v1/chat/completions", {"messages": [user("a")]})
+    assert "the prompt has 15 and 1 more" in response.json()["error"]["message"]
     # as much as fits where nobody says how much
     assert both(front, prompt=[0] * 6) == ("<1><2>", "length", 2)
     # one that fills it can be scored

@@ -133,6 +133,15 @@ def test_entries_tell_where_their_text_begins():
     assert [entry.logprob for entry in entries] == [-1.0 - at for at in range(5)]
 
 
+def test_a_token_is_told_no_sooner_than_its_text():
+    deltas, _, _ = answered(["a", "b", "c", "d"], stops=["bcX"])
+    assert [[entry.token for entry in delta.entries] for delta in deltas] == [
+        [0], [], [], [1, 2, 3], [],
+    ]  # fmt: skip
+    deltas, _, _ = answered(["a", "b", "cX", "d"], stops=["bcX"])
+    assert [entry.token for entry in entries_of(deltas)] == [0]
+
+
 def test_a_whole_call_makes_the_finish_tool_calls_and_a_cut_one_does_not():
     call = '<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
     _, finish, _ = answered(list(call), reader=Hermes())

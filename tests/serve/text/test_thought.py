@@ -53,6 +53,13 @@ def test_a_thought_that_ends_by_itself_and_an_answer_without_one_are_left_alone(
     assert said(vocabulary, constraint, " <thought", 40) == (" <thought" * 5)[:40]
 
 
+def test_a_thought_that_one_token_ends_at_once_is_over():
+    constraint = BoundedThought(None, letters([CLOSE]), VOCAB, 2, thinking=True)
+    for token in (0, 5, 6, 7, 8):
+        assert constraint.accept(token)
+        assert len(allowed(constraint)) > 1
+
+
 def test_an_answer_keeps_to_its_form_after_a_thought_that_was_ended(vocabulary):
     grammar = after_thought(regex_grammar("[0-9]{3}"), thinking=True)
     [inner] = Grammars(vocabulary, VOCAB, vocabulary.eos).compile(grammar, 1)
