@@ -90,9 +90,8 @@ class Answer:
         """The rest when no token follows; one that was stopped has none."""
         if self.stopped:
             return Delta()
-        tail = self._detokenizer.finish()
-        self._length += len(tail)
-        parts = self._pass_on(self._stops.add(tail) + self._stops.finish())
+        tail = self._stops.add(self._detokenizer.finish()) + self._stops.finish()
+        parts = self._pass_on(tail)
         parts += self._reader.finish(cut=reason != "stop")
         if not self._stops.stopped:
             self._told = self._length
