@@ -9,13 +9,16 @@ from bedstone.runtime.lower import LoweredProgram
 from bedstone.spec.manifest import Var
 
 _MOST_CAPTURES = 64
+_TIMES = 3
+"""How often an assignment is asked for until it is worth a capture of its own."""
 
 
 class LoadedProgram:
     """Hands out the launch list of a program for an assignment of the vars it reads.
 
-    A program that repeats keeps one capture for each assignment it has seen lately; any other has a
-    single one, rewritten when the assignment changes.
+    A program that repeats keeps one capture for each assignment it has seen lately. So does any
+    other for those that come again, such as pieces of prompts of one length; for the rest it has
+    a single one, rewritten when the assignment changes.
     """
 
     def __init__(self, program: LoweredProgram, image: Image, declared: Mapping[str, Var]) -> None:
@@ -23,9 +26,11 @@ class LoadedProgram:
         self.reads = program.reads
         self._image = image
         self._declared = declared
-        self._most = _MOST_CAPTURES if program.repeats else 1
-        self._kept = program.repeats
+        self._repeats = program.repeats
         self._captures: dict[tuple[int, ...], Capture] = {}
+        self._seen: dict[tuple[int, ...], int] = {}
+        self._passing: tuple[tuple[int, ...], Capture] | None = None
+        self._spare: Capture | None = None
 
     def capture(self, given: Mapping[str, int]) -> Capture:
         """The launch list for the vars `given`; those it does not read are ignored.
@@ -40,13 +45,35 @@ class LoadedProgram:
         return found if found is not None else self._captured(key)
 
     def _captured(self, key: tuple[int, ...]) -> Capture:
+        if not (self._repeats or self._comes_again(key)):
+            return self._passed(key)
         # forgotten before it is rewritten: an interrupt between the two must not leave it trusted
-        capture = self._oldest() if len(self._captures) == self._most else None
+        capture = self._oldest() if len(self._captures) == _MOST_CAPTURES else None
         if capture is None:
-            capture = Capture(self._image, kept=self._kept)
+            capture = Capture(self._image, kept=True)
         capture.bind(dict(zip(self.reads, key, strict=True)))
         self._captures[key] = capture
         return capture
+
+    def _comes_again(self, key: tuple[int, ...]) -> bool:
+        """Whether an assignment was often asked for, among the latest of them."""
+        times = self._seen.pop(key, 0) + 1
+        if times == _TIMES:
+            return True
+        if len(self._seen) == _MOST_CAPTURES:
+            del self._seen[next(iter(self._seen))]
+        self._seen[key] = times
+        return False
+
+    def _passed(self, key: tuple[int, ...]) -> Capture:
+        """The capture of whatever is asked for now."""
+        if self._passing is None or self._passing[0] != key:
+            self._passing = None
+            if self._spare is None:
+                self._spare = Capture(self._image)
+            self._spare.bind(dict(zip(self.reads, key, strict=True)))
+            self._passing = key, self._spare
+        return self._passing[1]
 
     def _oldest(self) -> Capture:
         return self._captures.pop(next(iter(self._captures)))

@@ -149,6 +149,29 @@ def test_e06_a_rewritten_capture_launches_what_the_vars_say(session, driver):
     assert "instantiate" not in driver.calls
 
 
+def test_an_assignment_that_comes_again_is_recorded(session, driver):
+    session.write("slot", np.arange(8, dtype=np.int32))
+    order = (8, 3, 8, 5, 8, 8, 3, 8, 3, 3, 5)
+    for rows in order:
+        session.run("prefill", tokens=rows)
+    stores = [launch.grid[0] for launch in driver.launched if launch.name == "store"]
+    assert stores == list(order)
+    # the third time and from then on
+    assert driver.calls["instantiate"] == 2
+    assert driver.calls["launch_graph"] == 3 + 2
+
+
+def test_what_came_long_ago_is_forgotten(session, driver, monkeypatch):
+    monkeypatch.setattr("bedstone.runtime.program._MOST_CAPTURES", 2)
+    session.write("slot", np.arange(8, dtype=np.int32))
+    for rows in (8, 8, 3, 5, 8, 8, 3, 5):
+        session.run("prefill", tokens=rows)
+    assert "instantiate" not in driver.calls
+    session.run("prefill", tokens=5)
+    session.run("prefill", tokens=5)
+    assert driver.calls["instantiate"] == 1
+
+
 def test_graphs_are_kept_for_the_latest_assignments(driver, tmp_path, monkeypatch):
     monkeypatch.setattr("bedstone.runtime.program._MOST_CAPTURES", 2)
     parts = toy_cuda_parts(tmp_path)
