@@ -88,8 +88,11 @@ class LaunchList:
             _params(capture, int(args), target)
             for args, target in zip(self._table[:, _ARGS], self._targets, strict=True)
         ]
-        self._calls: tuple[Call, ...] = ()
-        self._indices: tuple[int, ...] = ()
+        # vars change what lies at these addresses and who runs, not the calls: a piece of a prompt
+        # has other vars each time, and its launches are started one by one
+        self._all = [self._call(index) for index in range(count)]
+        self._calls: list[Call] = []
+        self._indices: list[int] = []
 
     def enqueue(self, edition: int) -> None:
         """Enqueue every launch that is active under the assignment numbered `edition`.
@@ -108,8 +111,8 @@ class LaunchList:
         self._configs["grid"] = table[:, _GRID]
         self._configs["shared"] = table[:, _SHARED]
         runs = (table[:, _ACTIVE] != 0) & table[:, _GRID].all(axis=1)
-        self._indices = tuple(np.flatnonzero(runs).tolist())
-        self._calls = tuple(self._call(index) for index in self._indices)
+        self._indices = np.flatnonzero(runs).tolist()
+        self._calls = [self._all[index] for index in self._indices]
         self._edition = edition
 
     def _call(self, index: int) -> Call:
