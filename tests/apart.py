@@ -126,8 +126,7 @@ class Apart:
     @property
     def fronts(self) -> list[int]:
         """The processes of its fronts, oldest first."""
-        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
-        return [int(each) for each in Path(path).read_text().split()]
+        return children(self.process.pid)
 
     @contextmanager
     def only(self, front: int) -> Iterator[None]:
@@ -189,6 +188,12 @@ class Line:
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         data = None if body is None else json.dumps(body)
         self._connection.request(method, path, data, headers)
+
+
+def children(process: int) -> list[int]:
+    """The processes that a process started, oldest first."""
+    path = f"/proc/{process}/task/{process}/children"
+    return [int(each) for each in Path(path).read_text().split()]
 
 
 def until(condition: Callable[[], object], seconds: float = 10.0) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import openai
 import pytest
 
-from apart import KEY, PIECES, apart, gone, started, until
+from apart import KEY, PIECES, apart, children, gone, started, until
 from fronts import events, told
 from scripted import SUCCESSOR
 
@@ -233,13 +233,27 @@ def test_no_front_outlives_the_engines_process():
         until(lambda: all(gone(each) for each in fronts))
 
 
+def _when_a_front_begins(folder, line):
+    """Have each front run a line of Python first; a path to be looked through for modules."""
+    code = f"import os, sys, time\nif 'bedstone.serve.fronts.process' in sys.orig_argv: {line}\n"
+    (folder / "sitecustomize.py").write_text(code)
+    return [str(folder)]
+
+
 def test_a_front_that_cannot_begin_ends_the_server(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys\nif 'bedstone.serve.fronts.process' in sys.orig_argv: os._exit(7)\n"
-    )
-    with started({}, path=[str(tmp_path)]) as ended:
+    with started({}, _when_a_front_begins(tmp_path, "os._exit(7)")) as ended:
         said = ended.communicate(timeout=20)[1]
     assert "BedstoneError: a front ended with code 7 before it listened" in said
+
+
+def test_a_server_that_is_told_to_stop_before_it_answers_does(tmp_path):
+    with started({}, _when_a_front_begins(tmp_path, "time.sleep(60)")) as process:
+        until(lambda: len(children(process.pid)) == 2, 20)
+        fronts = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        assert all(gone(each) for each in fronts)
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
 
 
 def test_a_fronts_process_holds_no_runtime():

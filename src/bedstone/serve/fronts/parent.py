@@ -74,7 +74,7 @@ class _Server:
             if await _unless(self._stop, asyncio.gather(*(front.listens for front in kept))):
                 ready(self._place.url)
                 await self._stop.wait()
-            await self._drain(keeping)
+                await self._drain(keeping)
         finally:
             for each in keeping:
                 each.cancel()
@@ -177,3 +177,4 @@ async def _unless(event: asyncio.Event, work: Awaitable[object]) -> bool:
     finally:
         working.cancel()
         waiting.cancel()
+        await asyncio.gather(working, waiting, return_exceptions=True)
