@@ -52,6 +52,7 @@ def test_a_file_in_a_package_is_found_without_importing_it(package):
         ("a" * 300, "cannot be read: File name too long"),
         ("pkg:bedstone_test_weights/" + "a" * 300, "cannot be read: File name too long"),
         ("~nobody-of-that-name/x", "Could not determine home directory"),
+        ("", "checkpoint ``: expected"),
     ],
 )
 @pytest.mark.usefixtures("package")

@@ -105,6 +105,12 @@ def test_convert_exits_1_where_readers_would_refuse(tmp_path):
     assert "refused: /reference: a draft reference" in ended.err
 
 
+def test_a_folder_that_is_no_set_is_not_benched(tmp_path):
+    ended = bedstone("define", "bench", tmp_path)
+    assert ended.code == 2
+    assert "holds no Definitions" in ended.err
+
+
 @pytest.mark.slow
 def test_bench_adds_traces_and_exits_1_where_one_did_not_pass(data_set):
     ended = bedstone("define", "bench", data_set, *QUICK, "--json")

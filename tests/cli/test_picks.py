@@ -101,3 +101,6 @@ def test_a_traces_folder_that_is_none_is_refused(tmp_path):
     ended = bedstone("plan", REFERENCE, "--traces", tmp_path / "no")
     assert ended.code == 2
     assert "is no folder" in ended.err
+    empty = bedstone("plan", REFERENCE, "--traces", tmp_path)
+    assert empty.code == 2
+    assert "holds no Traces" in empty.err

@@ -30,6 +30,10 @@ def resolve(reference: str) -> Path:
     """
     if reference.startswith(PACKAGE_PREFIX):
         return _resolve_package(reference)
+    if not reference:
+        raise CallerError(
+            "checkpoint ``: expected a directory, a weight file or `pkg:PACKAGE/FILE`"
+        )
     try:
         path = Path(reference).expanduser()
     except RuntimeError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bedstone.cli.extras import extra
+from bedstone.errors import CallerError
 
 if TYPE_CHECKING:
     from bedstone.build.launches import Numbers
@@ -32,7 +33,10 @@ def read_picks(folder: Path | None, shape: "Shape", target: str) -> "Picks | Non
         from bedstone.prove.environment import hardware_name
         from bedstone.prove.own.picks import TracePicks
         from bedstone.prove.trace_set import read_trace_set
-    return TracePicks(read_trace_set(folder), route(shape, target).sources, hardware_name("cpu"))
+    found = read_trace_set(folder)
+    if not found.traces:
+        raise CallerError(f"`{folder}` holds no Traces: `bedstone define bench` records them")
+    return TracePicks(found, route(shape, target).sources, hardware_name("cpu"))
 
 
 def picked_json(

@@ -12,7 +12,7 @@ from bedstone.cli.environment import cache_directory
 from bedstone.cli.extras import extra
 from bedstone.cli.progress import Stages
 from bedstone.cli.table import columns, counted
-from bedstone.errors import TargetError
+from bedstone.errors import CallerError, TargetError
 
 if TYPE_CHECKING:
     from bedstone.prove.bench import Skipped
@@ -89,6 +89,8 @@ def command(
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
     )
     traces = read_trace_set(folder)
+    if not traces.definitions:
+        raise CallerError(f"`{folder}` holds no Definitions: nothing can be run")
     _require_known(traces, definition or (), solution or ())
     _tell_left_out(traces, bench.kernels_elsewhere(traces, config.device), config)
     here = bench.device_of(config) if resume else None
