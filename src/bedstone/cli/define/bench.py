@@ -89,8 +89,6 @@ def command(
         bandwidth=None if bandwidth is None else bandwidth * 1e9,
     )
     traces = read_trace_set(folder)
-    if not traces.definitions:
-        raise CallerError(f"`{folder}` holds no Definitions: nothing can be run")
     _require_known(traces, definition or (), solution or ())
     _tell_left_out(traces, bench.kernels_elsewhere(traces, config.device), config)
     here = bench.device_of(config) if resume else None
@@ -114,6 +112,9 @@ def command(
 def _require_known(
     traces: "TraceSet", definitions: Sequence[str], solutions: Sequence[str]
 ) -> None:
+    """Refuse a set that holds nothing to run, and names it does not have: a `CallerError`."""
+    if not traces.definitions:
+        raise CallerError(f"`{traces.root}` holds no Definitions: nothing can be run")
     require_known("--definition", definitions, traces.definitions)
     named = {each.name for those in traces.solutions.values() for each in those}
     require_known("--solution", solutions, named)
