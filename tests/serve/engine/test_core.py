@@ -84,6 +84,17 @@ def test_how_long_requests_waited_is_known_of_all_that_began(core):
     assert (stats.begun, stats.waited_seconds) == (2, 4.0)
 
 
+def test_who_gave_way_waits_ahead_of_those_that_never_began(core):
+    engine = core(Options(reuse=False, sequences=3), pages=11, page=4)
+    for name in "abcd":
+        engine.submit(name, [1 + ord(name) % 7] * 8, 12)
+    while not engine.core.stats().preempted:
+        engine.turn()
+    assert (engine.tokens["c"] != [], engine.tokens["d"]) == (True, [])
+    assert [sequence.id for sequence in engine.core._queue._waiting] == ["c", "d"]
+    engine.finish()
+
+
 def test_who_gives_way_began_once(core):
     engine = core(pages=8, page=4)
     for name in "abc":

@@ -219,6 +219,17 @@ def test_an_end_that_was_asked_for_is_no_failure(session):
     assert (served.fault, told) == (None, [])
 
 
+def test_a_fault_on_the_way_out_is_no_reason_to_end(session, monkeypatch):
+    def failing():
+        raise DeviceError("the device fell off the bus")
+
+    told = []
+    served = ThreadedEngine(session(), Inbox(), failed=lambda: told.append("failed"))
+    monkeypatch.setattr(served._core, "close", failing)
+    served.close(0)
+    assert (served.fault, told) == ("the device fell off the bus", [])
+
+
 def test_a_session_that_another_takes_is_said_to_be(engine):
     served, inbox = engine(page=8, width=64, pages=256)
     served.submit(Request("a", [1, 2], 500))

@@ -59,6 +59,16 @@ def test_g02_stop_string_inside_a_token(fronted, stop):
     assert both(front, prompt=[0], stop=stop)[:2] == ("alpha ", "stop")
 
 
+def test_a_stop_string_ends_the_request_as_well(fronted):
+    front = fronted(letters([f"<{at}>" for at in range(100)]), limits=limits(context=10**6))
+    for stream in (False, True):
+        made = front.engine.made
+        body = {"prompt": [0], "stop": "<3>", "max_tokens": 10**5, "stream": stream}
+        assert front.post(PATH, body).status_code == 200
+        assert front.engine.made - made < 10**4
+    assert front.engine.finished["cancelled"] == 2
+
+
 def test_what_was_cached_is_told_whatever_ends_an_answer(fronted):
     front = fronted(letters(["A", "b", "c", "d", "<eos>"], eos=[4]))
     front.engine.cached = 7
