@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bedstone.errors import DeviceError
+from bedstone.runtime.device import Places
 from bedstone.runtime.load import load
 from bedstone.runtime.lower import Region
 
@@ -20,10 +21,12 @@ def test_null_checks_a_package_without_running_it(toy):
 def test_null_refuses_elements_that_go_nowhere(toy):
     with load(toy, device="null") as session:
         token, data = session.input("token"), np.ones(2, np.int32)
-        token.put_places(np.array([0, 7]), np.array([1, 2]))
+        token.put_places(Places(np.array([0, 7]), 0, 7, 0, 0), np.array([1, 2]))
         memory = session.loaded.memory[Region("buffer", "token")]
         with pytest.raises(DeviceError, match="never allocated"):
-            session.loaded.device.open(memory).scatter(np.array([0, 2**40]), 1, data)
+            session.loaded.device.open(memory).scatter(
+                Places(np.array([0, 2**40]), 0, 2**40, 0, 0), 1, data
+            )
 
 
 def test_null_refuses_a_launch_list_that_leads_nowhere(toy):

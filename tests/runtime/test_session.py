@@ -7,7 +7,7 @@ import pytest
 
 from bedstone.errors import CallerError, CapacityError
 from bedstone.runtime.arrays import numpy_dtype
-from bedstone.runtime.device import Memory
+from bedstone.runtime.device import Memory, Places
 from bedstone.runtime.domain import Limits, require_inside
 from bedstone.runtime.load import Parts, load
 from bedstone.runtime.ports import Input, Inputs, Port
@@ -257,17 +257,22 @@ def alone(limits: Limits | None) -> Input:
 def test_single_elements_of_an_input_are_written(session):
     session.write("token", ints(*range(8)))
     token = session.input("token")
-    token.put_places(np.array([6, 1, 3]), np.array([86, 81, 83]))
+    token.put_places(Places(np.array([6, 1, 3]), 1, 6, 0, 0), np.array([86, 81, 83]))
     assert session.region("token").view(np.int32).tolist() == [0, 81, 2, 83, 4, 5, 86, 7]
     assert token.values[[6, 1, 3]].tolist() == [86, 81, 83]
 
 
-@pytest.mark.parametrize(("place", "least", "most"), [(8, 0, 8), (-1, -1, 0)])
-def test_places_that_are_not_there_are_refused(session, place, least, most):
+@pytest.mark.parametrize(
+    "box", [(0, 8, 0, 0), (-1, 0, 0, 0), (2, 1, 0, 0), (0, 0, 0, 1), (0, 0, -1, 0)]
+)
+def test_places_that_are_not_there_are_refused(session, box):
     before = session.region("token")
-    message = f"input `token` has 8 elements, not all of the places {least} to {most}"
+    top, bottom, left, right = box
+    message = (
+        f"input `token` has 8 rows of 1, not rows {top} to {bottom} with columns {left} to {right}"
+    )
     with pytest.raises(CallerError, match=message):
-        session.input("token").put_places(np.array([0, place]), np.array([1, 1]))
+        session.input("token").put_places(Places(np.array([0]), *box), np.array([1]))
     assert np.array_equal(session.region("token"), before)
 
 

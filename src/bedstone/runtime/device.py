@@ -7,7 +7,7 @@ expressions are settled before it is asked for anything.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,13 +157,26 @@ class Arriving(Protocol):
         """Give up what has not begun, and return once nothing is under way."""
 
 
+class Places(NamedTuple):
+    """Some elements of an array: where they are in the order of memory [n], and between which.
+
+    They lie in rows `top` to `bottom`, in columns `left` to `right`, all of these inside.
+    """
+
+    flat: NDArray[np.intp]
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
 class Opened(Protocol):
     """Memory of which parts are written, each before any replay asked for later."""
 
     def write(self, offset: int, data: NDArray[np.uint8], /) -> None:
         """Copy host bytes [n] to `offset` on."""
 
-    def scatter(self, places: NDArray[np.intp], width: int, data: NDArray[np.generic], /) -> None:
+    def scatter(self, places: Places, width: int, data: NDArray[np.generic], /) -> None:
         """Copy elements [n] to those places of an array of their type, of `width` a row."""
 
 

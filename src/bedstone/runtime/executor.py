@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bedstone.errors import CallerError, DeviceError
 from bedstone.runtime.arrays import numpy_dtype
-from bedstone.runtime.device import Device, Memory, Pending
+from bedstone.runtime.device import Device, Memory, Pending, Places
 from bedstone.runtime.domain import Limits, limits_of, require_inside
 from bedstone.runtime.lower import Region
 from bedstone.runtime.memory import Capacity, extents, upper_bounds
@@ -171,7 +171,7 @@ class Executor:
                 self._require_open()
                 target.write(offset, data)
 
-        def scatter(places: NDArray[np.intp], width: int, data: NDArray[np.generic]) -> None:
+        def scatter(places: Places, width: int, data: NDArray[np.generic]) -> None:
             with self._lock:
                 self._require_open()
                 target.scatter(places, width, data)

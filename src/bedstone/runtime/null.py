@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import DeviceError, KernelError
-from bedstone.runtime.device import BuiltinUse, Finished, Memory, RowCopy, StateNeed, Tap, Upload
+from bedstone.runtime.device import (
+    BuiltinUse,
+    Finished,
+    Memory,
+    Places,
+    RowCopy,
+    StateNeed,
+    Tap,
+    Upload,
+)
 from bedstone.runtime.image import LAUNCH_WORDS, Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.modules import Artifact
@@ -191,9 +200,9 @@ class OpenedNull:
         """Check that the target was allocated."""
         self._require(self._address + offset, data.size)
 
-    def scatter(self, places: NDArray[np.intp], _width: int, data: NDArray[np.generic]) -> None:
+    def scatter(self, places: Places, width: int, data: NDArray[np.generic]) -> None:
         """Check that the target was allocated."""
-        self._require(self._address, (int(places.max(initial=-1)) + 1) * data.itemsize)
+        self._require(self._address, (places.bottom * width + places.right + 1) * data.itemsize)
 
 
 def _words(address: int, count: int) -> NDArray[np.uint64]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.errors import CallerError
-from bedstone.runtime.device import Memory
+from bedstone.runtime.device import Memory, Places
 from bedstone.runtime.domain import Limits, require_inside
 from bedstone.spec.expr import reads
 from bedstone.spec.frozen import Frozen
@@ -43,7 +43,7 @@ class Input:
         port: Port,
         limits: Limits | None,
         copy: Callable[[int, NDArray[np.uint8]], None],
-        scatter: Callable[[NDArray[np.intp], int, NDArray[np.generic]], None],
+        scatter: Callable[[Places, int, NDArray[np.generic]], None],
     ) -> None:
         self.values = np.zeros(port.shape, port.dtype)
         self._name = name
@@ -75,18 +75,21 @@ class Input:
         size = self._flat.itemsize
         self._copy(start * size, self._bytes[start * size : stop * size])
 
-    def put_places(self, places: NDArray[np.intp], values: NDArray[np.generic]) -> None:
-        """Copy numbers [n] that may go in to places [n] in the order of memory.
+    def put_places(self, places: Places, values: NDArray[np.generic]) -> None:
+        """Copy numbers [n] that may go in to places [n].
 
-        Raises `CallerError`: there is no such place.
+        Raises `CallerError`: there are no such rows or columns.
         """
-        if not 0 <= places.min(initial=0) <= places.max(initial=0) < self._flat.size:
+        flat, top, bottom, left, right = places
+        rows = len(self.values)
+        if not (0 <= top <= bottom < rows and 0 <= left <= right < self._row):
             raise CallerError(
-                f"input `{self._name}` has {self._flat.size} elements, not all of the places "
-                f"{places.min()} to {places.max()}"
+                f"input `{self._name}` has {rows} rows of {self._row}, not rows {top} to {bottom} "
+                f"with columns {left} to {right}"
             )
-        self._flat[places] = values
-        self._scatter(places, self._row, self._flat[places])
+        some = values.astype(self._flat.dtype, copy=False)
+        self._flat[flat] = some
+        self._scatter(places, self._row, some)
 
     def require_inside(self, values: NDArray[np.generic]) -> None:
         """Accept numbers [n] that may go in: another is a `CallerError`."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bedstone.errors import DeviceError, WeightError
+from bedstone.runtime.device import Places
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from bedstone.runtime.reserve import HostRows
@@ -306,6 +307,7 @@ def test_pages_that_are_apart_on_the_host_are_one_copy(session, driver):
 def test_elements_go_to_their_places_in_any_memory(session):
     device = session.loaded.device
     for memory in (device.allocate(64), device.allocate_inputs(64)):
-        device.open(memory).scatter(np.array([9, 2]), 4, np.array([5, 6], np.int32))
+        places = Places(np.array([9, 2]), 0, 2, 1, 2)
+        device.open(memory).scatter(places, 4, np.array([5, 6], np.int32))
         found = device.read(memory.address, 64).view(np.int32)
         assert {int(at): int(found[at]) for at in np.flatnonzero(found)} == {2: 6, 9: 5}

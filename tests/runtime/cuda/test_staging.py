@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bedstone.runtime.cuda.staging import Staging, joined
+from bedstone.runtime.device import Places
 from cuda_fake import Driver
 
 ranges = st.lists(st.tuples(st.integers(0, 300), st.integers(1, 40)), max_size=12).map(
@@ -39,6 +40,12 @@ def staged():
     return driver, stream, address, Staging(driver, address, 40_000)
 
 
+def boxed(at: np.ndarray, width: int) -> Places:
+    """Places and what they lie in."""
+    rows, columns = np.divmod(at, width)
+    return Places(at, *(int(each) for side in (rows, columns) for each in (side.min(), side.max())))
+
+
 def device_bytes(driver, address, nbytes, stream):
     found = np.empty(nbytes, np.uint8)
     driver.copy_out(found.ctypes.data, address, nbytes, stream)
@@ -64,7 +71,9 @@ def test_the_device_has_what_was_written_last(data):
             at = np.array(data.draw(st.lists(st.integers(0, size), unique=True)), np.intp)
             first = start // 4 * 4 - 400 if start >= 400 else 0
             width = data.draw(st.integers(1, 101))
-            staging.scatter(address + first, at, width, np.full(len(at), value, np.int32))
+            if at.size:
+                found = np.full(len(at), value, np.int32)
+                staging.scatter(address + first, boxed(at, width), width, found)
             model[first : first + 404].view(np.int32)[at] = value
         if data.draw(st.booleans()):
             staging.flush(stream)
@@ -95,7 +104,8 @@ def test_neighbours_are_one_copy_and_distant_ones_two(staged):
 def test_numbers_scattered_over_rows_are_one_copy_of_the_columns_they_lie_in(staged):
     driver, stream, address, staging = staged
     places = np.arange(0, 40) * 200 + np.arange(40) % 3
-    staging.scatter(address + 4000, places, 200, np.arange(40, dtype=np.int32))
+    found = np.arange(40, dtype=np.int32)
+    staging.scatter(address + 4000, Places(places, 0, 39, 0, 2), 200, found)
     staging.flush(stream)
     assert "copy_in" not in driver.calls
     assert driver.calls["copy_rows"] == 1

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bedstone.runtime.device import Places
 from bedstone.runtime.inputs import table_inputs
 from bedstone.runtime.lease import Lease
 from bedstone.serve.engine.kept import (
@@ -44,8 +45,8 @@ class Device:
         assert 0 <= first <= first + count <= self.values.size
         self.held.reshape(-1)[first : first + count] = self.values.reshape(-1)[first:][:count]
 
-    def put_places(self, places: np.ndarray, values: np.ndarray) -> None:
-        self.values.reshape(-1)[places] = self.held.reshape(-1)[places] = values
+    def put_places(self, places: Places, values: np.ndarray) -> None:
+        self.values.reshape(-1)[places.flat] = self.held.reshape(-1)[places.flat] = values
 
 
 ACTS = st.lists(
@@ -111,8 +112,9 @@ def test_fronts(acts):
             assert device.held[0, : len(front)].tolist() == front
         elif act == "put" and len(expected[row]) < 9:
             at = value % (len(expected[row]) + 1)
-            kept.put(np.array([row]), np.array([at]), np.array([value]))
+            kept.put(Places(np.array([row * 9 + at]), row, row, at, at), np.array([value]))
             expected[row][at : at + 1] = [value]
+            kept.use(np.array([row]), [len(expected[row])])
         elif act == "flush":
             require_held(other)
     require_held(ROWS)

@@ -17,7 +17,16 @@ from bedstone.runtime.abi import abi_symbol, require_abi
 from bedstone.runtime.cpu.copies import Copies
 from bedstone.runtime.cpu.memory import LARGE_PAGE, forget, map_sparse, map_zeros, view_of
 from bedstone.runtime.cpu.replayer import Replayer, build_replayer
-from bedstone.runtime.device import BuiltinUse, Finished, Memory, RowCopy, StateNeed, Tap, Upload
+from bedstone.runtime.device import (
+    BuiltinUse,
+    Finished,
+    Memory,
+    Places,
+    RowCopy,
+    StateNeed,
+    Tap,
+    Upload,
+)
 from bedstone.runtime.image import Capture
 from bedstone.runtime.lower import Kernel
 from bedstone.runtime.memory import rounded_up, runs
@@ -227,9 +236,9 @@ class OpenedBytes:
         """Copy host bytes [n]."""
         self._bytes[offset : offset + data.size] = data
 
-    def scatter(self, places: NDArray[np.intp], _width: int, data: NDArray[np.generic]) -> None:
+    def scatter(self, places: Places, _width: int, data: NDArray[np.generic]) -> None:
         """Copy elements [n]."""
-        self._bytes.view(data.dtype)[places] = data
+        self._bytes.view(data.dtype)[places.flat] = data
 
 
 def _load(artifact: Artifact) -> ctypes.CDLL:

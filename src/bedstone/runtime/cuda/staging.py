@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bedstone.runtime.cuda.driver import Driver
-from bedstone.runtime.device import RowCopy
+from bedstone.runtime.device import Places, RowCopy
 
 Range = tuple[int, int]
 """From the first byte to the one after the last."""
@@ -80,24 +80,18 @@ class Staging:
         if data.size:
             self._written.append((start, end))
 
-    def scatter(
-        self, address: int, places: NDArray[np.intp], width: int, data: NDArray[np.generic]
-    ) -> None:
+    def scatter(self, address: int, places: Places, width: int, data: NDArray[np.generic]) -> None:
         """Remember elements [n] that go to those places of an array of their type.
 
         They are scattered over rows of `width` elements: columns between the first and the last of
         them are copied, in one go, where a copy for each would take a hundred times as long.
         """
-        if not places.size:
-            return
+        flat, top, bottom, left, right = places
         start, size = address - self._address, data.itemsize
-        rows, columns = places // width, places % width
-        top, left = int(rows.min()), int(columns.min())
-        high, wide = int(rows.max()) + 1 - top, int(columns.max()) + 1 - left
-        end = start + (int(places.max()) + 1) * size
-        self._mirror[start:end].view(data.dtype)[places] = data
+        end = start + (bottom * width + right + 1) * size
+        self._mirror[start:end].view(data.dtype)[flat] = data
         first = start + (top * width + left) * size
-        self._boxes.append(_Box(first, width * size, high, wide * size))
+        self._boxes.append(_Box(first, width * size, bottom + 1 - top, (right + 1 - left) * size))
 
     def clear(self, address: int, nbytes: int) -> None:
         """Remember zeros that go to `address`."""
@@ -151,7 +145,7 @@ class Staged:
         """Remember bytes [n] until the next replay."""
         self._staging.write(self._address + offset, data)
 
-    def scatter(self, places: NDArray[np.intp], width: int, data: NDArray[np.generic]) -> None:
+    def scatter(self, places: Places, width: int, data: NDArray[np.generic]) -> None:
         """Remember elements [n] until the next replay."""
         self._staging.scatter(self._address, places, width, data)
 
@@ -168,7 +162,7 @@ class Unstaged:
         """Copy bytes [n]."""
         self._write(self._address + offset, data)
 
-    def scatter(self, places: NDArray[np.intp], _width: int, data: NDArray[np.generic]) -> None:
+    def scatter(self, places: Places, _width: int, data: NDArray[np.generic]) -> None:
         """Copy elements [n] one by one."""
-        for place, element in zip(places.tolist(), data, strict=True):
+        for place, element in zip(places.flat.tolist(), data, strict=True):
             self.write(place * data.itemsize, element.reshape(1).view(np.uint8))

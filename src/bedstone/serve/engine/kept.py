@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.runtime.device import Places
 from bedstone.runtime.ports import Input
 from bedstone.verify.protocol import LineTable, PageTable
 
@@ -70,16 +71,11 @@ class Entries:
             self._put(row, value)
             self._change(row, row)
 
-    def of(self, rows: NDArray[np.intp]) -> NDArray[Any]:
-        """What some rows hold."""
-        found: NDArray[Any] = self._values[rows]
-        return found
-
-    def set_each(self, rows: NDArray[np.intp], values: NDArray[np.generic]) -> None:
-        """Remember a value [n] for each of some rows [n]."""
-        self._target.require_inside(values)
+    def set_each(self, rows: NDArray[np.intp], values: Items[int]) -> None:
+        """Remember a value [n] for each of some rows [n], in their order."""
+        self._target.require_between(min(values), max(values))
         self._values[rows] = values
-        self._change(int(rows.min()), int(rows.max()))
+        self._change(int(rows[0]), int(rows[-1]))
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""
@@ -177,12 +173,13 @@ class Fronts:
         if count:
             self._change(row)
 
-    def put(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp], values: NDArray[np.generic]
-    ) -> None:
-        """Write a number [n] of each of some rows [n], in columns [n]: one that may go in."""
-        self._used[rows] = np.maximum(self._used[rows], columns + 1)
-        self._target.put_places(rows * self._width + columns, values)
+    def put(self, places: Places, values: NDArray[np.generic]) -> None:
+        """Write numbers [n] that may go in, at once."""
+        self._target.put_places(places, values)
+
+    def use(self, rows: NDArray[np.intp], counts: Items[int]) -> None:
+        """How many numbers of some rows [n] are a sequence's."""
+        self._used[rows] = counts
 
     def move(self, source: int, target: int) -> None:
         """Remember the copy."""

@@ -3,7 +3,6 @@
 Rows are always the first of the arrays; where one leaves, the last takes its place.
 """
 
-from collections import Counter
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
@@ -90,7 +89,8 @@ class Rows:
         self._next = np.repeat(self._idle[:, None], most, axis=1)
         self._names: list[str] = []
         self._pages: list[list[int]] = []
-        self._stops: Counter[frozenset[int]] = Counter()
+        self._stops: dict[frozenset[int], int] = {}
+        self._any: frozenset[int] | None = frozenset()
         self._needs = Needs((), frozenset())
         self._needs_of = -1
         self._all: tuple[Sequence, ...] = ()
@@ -154,7 +154,7 @@ class Rows:
         self._names.append(sequence.id)
         self._pages.append([])
         self._since.append(len(self._aside))
-        self._stops[sequence.stops] += 1
+        self._count(sequence.stops, 1)
         self.slow += sequence.slow
         if sequence.request.constraint is not None:
             self.bound.append(sequence)
@@ -191,7 +191,7 @@ class Rows:
         del self.sequences[last], self._names[last], self._pages[last], self._since[last]
         for dues in (self._began, self._ends, self._full):
             dues.remove(row)
-        self._stops[sequence.stops] -= 1
+        self._count(sequence.stops, -1)
         self.slow -= sequence.slow
         if sequence.request.constraint is not None:
             self.bound.remove(sequence)
@@ -237,6 +237,14 @@ class Rows:
             found[len(self) :] = self._idle[SLOT] + positions[len(self) :] % self._unit
         return found
 
+    def _count(self, stops: frozenset[int], one: int) -> None:
+        """One sequence more or less is ended by some tokens; most by the same."""
+        there = self._stops.pop(stops, 0) + one
+        if there:
+            self._stops[stops] = there
+        if there in {0, one}:
+            self._any = None
+
     # --- a step ---
 
     def next(self) -> NDArray[np.int32]:
@@ -278,8 +286,9 @@ class Rows:
         """What a token of each row needs."""
         if self._needs_of != self.edition:
             self._needs_of = self.edition
-            self._stops = +self._stops
-            self._needs = Needs(tuple(self._names), frozenset[int]().union(*self._stops))
+            if self._any is None:
+                self._any = frozenset[int]().union(*self._stops)
+            self._needs = Needs(tuple(self._names), self._any)
         return self._needs
 
     def places_in(self, sequences: Items[Sequence]) -> list[int]:
