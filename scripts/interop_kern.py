@@ -21,7 +21,7 @@ import numpy as np
 
 from bedstone.runtime.arrays import numpy_dtype
 from bedstone.runtime.domain import limits_of
-from bedstone.runtime.load import Parts, load, read_package
+from bedstone.runtime.load import Parts, load, read_parts
 from bedstone.runtime.memory import extents, upper_bounds
 from bedstone.runtime.session import Session
 from bedstone.spec.codec import serialize
@@ -179,7 +179,7 @@ def toy(folder: Path) -> Parts:
 def main() -> int:
     """Compare what the command line names."""
     with tempfile.TemporaryDirectory() as scratch:
-        parts = read_package(Path(sys.argv[1])) if len(sys.argv) > 1 else toy(Path(scratch))
+        parts = read_parts(Path(sys.argv[1])) if len(sys.argv) > 1 else toy(Path(scratch))
         differences = compare(parts, sys.argv[2:], Path(scratch))
     print(json.dumps({"model": parts.manifest.model, "differences": differences}, indent=1))
     return 1 if differences else 0

@@ -29,7 +29,7 @@ from bedstone.prove.swap.verdict import Bounds, Word
 from bedstone.prove.swap.workload import Turn
 from bedstone.runtime.inputs import Feed
 from bedstone.runtime.lease import Lease
-from bedstone.runtime.load import load, read_package
+from bedstone.runtime.load import load, read_parts
 from bedstone.spec.codec import parse
 from bedstone.target.cpu import choose
 from bedstone.target.features import read_features
@@ -170,7 +170,7 @@ def tried(subject: Subject, module: str, mutation: Mutation, out: Path) -> Resul
         other = rebuilt(subject.package, out, module, mutation.edit)
     except BedstoneError:
         return Result(*given, "no edit", why="it does not compile")
-    a, b = read_package(subject.package), read_package(other)
+    a, b = read_parts(subject.package), read_parts(other)
     if a.manifest == b.manifest:
         return Result(*given, "no edit", why="it compiles to the same bytes")
     settings = Settings(Bounds(), subject.cache, threads=1, seconds=_SECONDS, timed=False)
@@ -223,7 +223,7 @@ def _error(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _dense(package: Path, kept: Path) -> Outcome:
-    parts = read_package(package)
+    parts = read_parts(package)
     known = protocol(verify(parts.manifest))
     bounds = limits(parts.manifest, known)
     planner = _Dense(known, bounds.reach, bounds.vocab)

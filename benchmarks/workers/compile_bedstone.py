@@ -10,7 +10,7 @@ from bedstone.build.compile import compile_checkpoint
 from bedstone.build.request import Options, Request
 from bedstone.checkpoint.checkpoint import Checkpoint
 from bedstone.checkpoint.reference import open_checkpoint
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 
 
 def read_bytes(opened: Checkpoint) -> int:
@@ -29,7 +29,7 @@ def main() -> None:
     with closing(open_checkpoint(model)) as opened:
         request = Request(opened, Options(numerics), Path(cache))
         compile_checkpoint(request, Path(package), lambda _: None)
-        states = read_package(Path(package)).manifest.states.values()
+        states = read_parts(Path(package)).manifest.states.values()
         moved = {
             "step_bytes": read_bytes(opened),
             "token_bytes": sum(state.bytes_per_token for state in states),

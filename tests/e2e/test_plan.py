@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bedstone.runtime.load import load, read_package
+from bedstone.runtime.load import load, read_parts
 from bedstone.runtime.null import NullDevice
 from bedstone.spec.package import PLAN
 from checkpoint_files import write_hollow_gguf
@@ -49,7 +49,7 @@ def launched(monkeypatch):
 
 def in_stages(package, form):
     """The launches of a program beyond one a call: some kernels take several, in pieces."""
-    manifest = read_package(package.path).manifest
+    manifest = read_parts(package.path).manifest
     calls = manifest.programs[PROGRAMS[form]].calls
     return sum(len(manifest.ops[call.op].impl.launches) - 1 for call in calls)
 

@@ -7,7 +7,7 @@ import pytest
 from bedstone.build.request import Package
 from bedstone.errors import CallerError, ManifestError
 from bedstone.runtime.generate import Generator
-from bedstone.runtime.load import load, read_package
+from bedstone.runtime.load import load, read_parts
 from bedstone.spec.codec import serialize
 from bedstone.spec.package import KERNELS, LOCK, MANIFEST, Lock, emit_lock
 from runtime_toy import PAGE, PAGES
@@ -44,7 +44,7 @@ def test_a_lock_with_no_room_is_no_lock(package, field):
     }  # fmt: skip
     (package / LOCK).write_text(json.dumps(made | {field: 0}))
     with pytest.raises(ManifestError, match=rf"no package lock: .* >= 1 .*`\$\.{field}`"):
-        read_package(package)
+        read_parts(package)
 
 
 def test_a_directory_without_a_manifest_is_no_package(tmp_path):
@@ -59,5 +59,5 @@ def test_the_lock_says_which_checkpoint(package):
         sequences=1, page=PAGE, compiler="gcc", sources="cd", modules={},
     )  # fmt: skip
     (package / LOCK).write_bytes(emit_lock(lock))
-    parts = read_package(package)
+    parts = read_parts(package)
     assert (parts.checkpoint, parts.identity) == ("pkg:m/f", "ab")

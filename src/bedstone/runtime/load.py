@@ -165,7 +165,7 @@ def _cache(options: LoadOptions) -> Path | None:
         return None
 
 
-def read_package(directory: Path) -> Parts:
+def read_parts(directory: Path) -> Parts:
     """The parts of a package directory.
 
     Raises `CallerError`: there is no manifest in it.

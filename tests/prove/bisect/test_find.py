@@ -14,7 +14,7 @@ from bedstone.prove.bisect.graft import changes_of, graft
 from bedstone.prove.swap.diff import diff
 from bedstone.prove.swap.swap import Proof
 from bedstone.prove.swap.verdict import Evidence, Verdict
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from bedstone.spec.codec import serialize
 from bedstone.spec.package import Lock, parse_lock
 from bedstone.verify import verify
@@ -85,7 +85,7 @@ def test_nothing_is_taken_apart_where_nothing_fails(package, cache, tmp_path, mo
 def renamed(package: Path, out: Path) -> Path:
     """The package with the norms of a prefill done by an op of another name, and one rebuilt."""
     other = rebuilt(package, out, "norm", WORSE)
-    manifest = read_package(other).manifest
+    manifest = read_parts(other).manifest
     first = "norm(rows=tokens,width=32)"
     ops = {**manifest.ops, "normed": manifest.ops[first]}
     del ops[first]
@@ -102,7 +102,7 @@ def renamed(package: Path, out: Path) -> Path:
 
 
 def test_a_stretch_is_put_in_the_place_of_another(package, tmp_path):
-    a, b = read_package(package), read_package(renamed(package, tmp_path / "b"))
+    a, b = read_parts(package), read_parts(renamed(package, tmp_path / "b"))
     changes = changes_of(diff(a.manifest, b.manifest))
     stretch = "norm(rows=tokens,width=32) -> normed"
     assert stretch in changes.names
@@ -138,7 +138,7 @@ def unfused(package, cache, tmp_path_factory):
 
 
 def test_the_rule_that_fails_is_named(package, unfused, cache):
-    sides = [(path, read_package(path)) for path in (unfused, package)]
+    sides = [(path, read_parts(path)) for path in (unfused, package)]
     proof = failed(sides[0][1], sides[1][1])
 
     def judge(parts):
@@ -159,7 +159,7 @@ def test_plans_with_an_edited_kernel_are_taken_apart_by_stretches(
     package, unfused, cache, tmp_path
 ):
     edited = rebuilt(package, tmp_path / "b", "norm", WORSE)
-    sides = [(path, read_package(path)) for path in (unfused, edited)]
+    sides = [(path, read_parts(path)) for path in (unfused, edited)]
     with hybrids(*sides, failed(sides[0][1], sides[1][1]), cache) as (held, fixed):
         assert fixed == ()
         assert any(" -> " in name for name in held.names)
@@ -168,7 +168,7 @@ def test_plans_with_an_edited_kernel_are_taken_apart_by_stretches(
 
 def test_what_cannot_be_made_alone_is_told(package, cache, tmp_path):
     edited = rebuilt(package, tmp_path / "b", "norm", WORSE)
-    sides = [(path, read_package(path)) for path in (package, edited)]
+    sides = [(path, read_parts(path)) for path in (package, edited)]
     proof = failed(sides[0][1], sides[1][1])
     passing = Verdict("PASS", "logit evidence", "")
     with hybrids(*sides, proof, cache) as (held, _):

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from bedstone.cli.app import app
 from bedstone.prove.kernel.prove import Settings, prove_ops
 from bedstone.prove.kernel.report import overall, table, worst_of
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from prove.kernel.conftest import tiny
 from swaps import rebuilt
 
@@ -20,7 +20,7 @@ STORE = "vf_store_n(y + i, bs_normed(x, w, norm, factor, i, n), n);"
 
 
 def judged(package, cache, *ops, manifest=None):
-    parts = read_package(package)
+    parts = read_parts(package)
     parts = replace(parts, manifest=manifest or parts.manifest)
     return list(prove_ops(parts, ops or list(parts.manifest.ops), Settings(cache), lambda _: None))
 
@@ -42,9 +42,7 @@ def test_every_op_of_a_package_is_right(kind, cache, tmp_path):
 @pytest.mark.slow
 def test_the_ops_of_a_sampler_are_right_and_write_what_they_are_asked_for(cache, tmp_path):
     package = tiny("llama", "precise", tmp_path, cache, sampler=True)
-    ops = [
-        name for name in read_package(package).manifest.ops if name.startswith(("sample", "fin"))
-    ]
+    ops = [name for name in read_parts(package).manifest.ops if name.startswith(("sample", "fin"))]
     proofs = judged(package, cache, *ops)
     assert len(proofs) == 8
     assert overall(proofs) == "PASS", "\n".join(table(proofs))
@@ -97,7 +95,7 @@ def test_a_crash_fails_the_op_that_crashed_alone(package, cache, tmp_path):
 
 
 def test_an_op_that_the_library_does_not_know_is_inconclusive(package, cache):
-    manifest = read_package(package).manifest
+    manifest = read_parts(package).manifest
     op = manifest.ops[NORM]
     (launch,) = op.impl.launches
     other = replace(op, impl=replace(op.impl, launches=(replace(launch, entry="foreign"),)))

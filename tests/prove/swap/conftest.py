@@ -2,7 +2,7 @@ import pytest
 
 from bedstone.prove.swap.swap import Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from packages import compiled
 from swaps import rebuilt, write_model
 
@@ -32,4 +32,4 @@ def timed_proof(package, cache, tmp_path_factory):
     """Of norms that are off by two percent, and take their time."""
     other = rebuilt(package, tmp_path_factory.mktemp("slower") / "b", "norm", SLOWER, OFF)
     settings = Settings(Bounds(), cache, threads=1, timed=True, package=package)
-    return prove_swap(read_package(package), read_package(other), settings, lambda _: None)
+    return prove_swap(read_parts(package), read_parts(other), settings, lambda _: None)

@@ -2,7 +2,7 @@
 
 import os
 
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from held_memory import held_by, python_bytes, side_bytes
 from swaps import rebuilt
 
@@ -14,7 +14,7 @@ OBJECTS = 16 << 20
 
 def test_memory_is_under_twice_a_side(package, cache, tmp_path):
     other = rebuilt(package, tmp_path / "b", "norm", ("norm.h", NORMED, OTHERWISE))
-    side = side_bytes(read_package(package).manifest)
+    side = side_bytes(read_parts(package).manifest)
     python = python_bytes("bedstone.cli.prove.swap, bedstone.prove.swap.swap")
     environment = {**os.environ, "BEDSTONE_CACHE": str(cache)}
     found = held_by(["prove", "swap", str(package), str(other), "--no-perf"], environment)

@@ -15,7 +15,7 @@ from bedstone.prove.swap.diff import diff
 from bedstone.prove.swap.report import lines
 from bedstone.prove.swap.swap import Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from checkpoint_files import write_gguf
 from letters import GGUF_LETTERS
 from packages import compiled
@@ -55,7 +55,7 @@ def sides(tmp_path_factory, cache):
     model = str(write_model(folder / "m.gguf"))
     with patch.object(lane, "cpu_kernels", lambda _: cpu_kernels()):
         return [
-            read_package(compiled(model, folder / n, cache, numerics=n, sequences=2).path)
+            read_parts(compiled(model, folder / n, cache, numerics=n, sequences=2).path)
             for n in ("precise", "quantized")
         ]
 
@@ -70,7 +70,7 @@ def narrowed(tmp_path_factory, cache):
     folder = tmp_path_factory.mktemp("narrowed")
     model = str(write_model(folder / "m.gguf"))
     return [
-        read_package(compiled(model, folder / n, cache, numerics=n).path)
+        read_parts(compiled(model, folder / n, cache, numerics=n).path)
         for n in ("precise", "quantized")
     ]
 

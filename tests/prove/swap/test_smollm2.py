@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from bedstone.target.cpu import runnable
 from bedstone.target.features import read_features
 from bedstone.target.hardware import read_sets
@@ -52,7 +52,7 @@ def test_a_sum_in_another_order_passes_in_time_and_memory(cache, swapped, tmp_pa
     other = rebuilt(whole, tmp_path / "b", "norm", edit, numerics="quantized")
     found = swapped(whole, other)
     assert found.busy < BUSY
-    assert found.most < 2 * model_bytes(read_package(whole).manifest)
+    assert found.most < 2 * model_bytes(read_parts(whole).manifest)
     assert found.code == 0, found.stdout
     assert found.stdout.splitlines()[-1].startswith("PASS: logit evidence")
     # at the end of the context too
@@ -61,7 +61,7 @@ def test_a_sum_in_another_order_passes_in_time_and_memory(cache, swapped, tmp_pa
 
 def test_an_exp_that_is_cut_fails_and_its_op_is_named(quantized, swapped, tmp_path):
     edit = ("vector.h", CUBE, CUT)
-    (module,) = (m for m in read_package(quantized).manifest.modules if m.startswith("attention"))
+    (module,) = (m for m in read_parts(quantized).manifest.modules if m.startswith("attention"))
     other = rebuilt(quantized, tmp_path / "b", module, edit, numerics="quantized")
     found = swapped(quantized, other, "--no-perf")
     assert found.code == 1, found.stdout

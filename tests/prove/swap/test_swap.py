@@ -15,7 +15,7 @@ from bedstone.errors import KernelError
 from bedstone.prove.swap.report import lines
 from bedstone.prove.swap.swap import Proof, Settings, prove_swap
 from bedstone.prove.swap.verdict import Bounds
-from bedstone.runtime.load import read_package
+from bedstone.runtime.load import read_parts
 from swaps import Edit, rebuilt
 
 STORE = "vf_store_n(y + i, bs_normed(x, w, norm, factor, i, n), n);"
@@ -146,7 +146,7 @@ EDITS: dict[str, tuple[str, str, tuple[str, Edit]]] = {
 
 def judged(package: Path, other: Path, cache: Path, seconds: float = 60.0) -> Proof:
     settings = Settings(Bounds(), cache, seconds=seconds)
-    return prove_swap(read_package(package), read_package(other), settings, lambda _: None)
+    return prove_swap(read_parts(package), read_parts(other), settings, lambda _: None)
 
 
 @pytest.mark.parametrize("name", EDITS)

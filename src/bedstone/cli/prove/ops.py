@@ -11,7 +11,7 @@ import typer
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.extras import extra
 from bedstone.cli.options import Device
-from bedstone.cli.prove.parts import read_parts
+from bedstone.cli.prove.parts import parts_at
 
 if TYPE_CHECKING:
     from bedstone.prove.kernel.prove import OpProof
@@ -41,7 +41,7 @@ class How:
 
 def prove_named(package: Path, names: Sequence[str] | None, how: How) -> "list[OpProof]":
     """Judge these ops of a package, or all; progress goes to stderr."""
-    parts = read_parts(package)
+    parts = parts_at(package)
     with extra("define"):
         from bedstone.prove.kernel.prove import Settings, prove_ops
     parts = replace(parts, checkpoint=how.checkpoint or parts.checkpoint)

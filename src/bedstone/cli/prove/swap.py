@@ -15,7 +15,7 @@ from bedstone.cli.device import hardware_device
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.environment import cache_directory
 from bedstone.cli.options import Device, DeviceOption, ThreadsOption
-from bedstone.cli.prove.parts import read_parts
+from bedstone.cli.prove.parts import parts_at
 from bedstone.cli.written import require_writable, write_file
 from bedstone.errors import CallerError
 
@@ -117,7 +117,7 @@ def _pair(a: Path, b: Path, checkpoint: str | None) -> "tuple[Parts, Parts]":
 
     Raises `CallerError`: they were compiled from different ones.
     """
-    mine, theirs = read_parts(a), read_parts(b)
+    mine, theirs = parts_at(a), parts_at(b)
     if None not in {mine.identity, theirs.identity} and mine.identity != theirs.identity:
         raise CallerError(
             f"`{a}` and `{b}` were compiled from different checkpoints: `{mine.checkpoint}` and "

@@ -13,14 +13,13 @@ from itertools import combinations, count
 from pathlib import Path
 
 from bedstone.build.compile import compile_checkpoint
-from bedstone.build.request import Options, Request, is_package
+from bedstone.build.request import Options, Request, is_package, open_weights, read_package
 from bedstone.checkpoint.checkpoint import Checkpoint
-from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import CallerError
 from bedstone.lane.plan import RULES
-from bedstone.runtime.load import Parts, read_package
+from bedstone.runtime.load import Parts, read_parts
 from bedstone.spec.file import read_bounded
-from bedstone.spec.package import LOCK, PLAN, Lock, parse_lock
+from bedstone.spec.package import PLAN, Lock
 
 _SILENT = ("sequences", "rows_a_warp")
 """Steps of the lane that no plan tells of."""
@@ -51,7 +50,7 @@ class Rules:
 
         None where no compile gives it again.
         """
-        wanted = read_package(side).manifest
+        wanted = read_parts(side).manifest
         for length in range(len(_SILENT) + 1):
             for silent in combinations(_SILENT, length):
                 if self._compiled(missing.union(silent)).manifest == wanted:
@@ -70,7 +69,7 @@ class Rules:
         )
         request = Request(self.checkpoint, options, self.cache, lock.target)
         package = compile_checkpoint(request, self.folder / str(number), lambda _: None)
-        return read_package(package.path)
+        return read_parts(package.path)
 
 
 def rules_between(a: Path, b: Path, cache: Path, folder: Path, open_: ExitStack) -> Rules | str:
@@ -80,15 +79,15 @@ def rules_between(a: Path, b: Path, cache: Path, folder: Path, open_: ExitStack)
     """
     if not (is_package(a) and is_package(b)):
         return "rules of the lane are those of two packages"
-    locks = [parse_lock(read_bounded(side / LOCK), str(side / LOCK)) for side in (a, b)]
-    mine, theirs = (_compiled_as(lock) for lock in locks)
+    compiled = [read_package(side) for side in (a, b)]
+    mine, theirs = (_compiled_as(each.lock) for each in compiled)
     if mine != theirs:
         return f"A was compiled as {mine} and B as {theirs}, so rules are not all they differ in"
     fired = [frozenset(_fired(side / PLAN)) for side in (a, b)]
-    checkpoint = open_checkpoint(locks[0].checkpoint)
+    checkpoint = open_weights(compiled[0])
     open_.callback(checkpoint.close)
     none = frozenset[str]()
-    rules = Rules(locks[0], none, none, checkpoint, cache, folder)
+    rules = Rules(compiled[0].lock, none, none, checkpoint, cache, folder)
     held: list[frozenset[str]] = []
     for side, missing in ((a, fired[1] - fired[0]), (b, fired[0] - fired[1])):
         found = rules.held_in(side, missing)

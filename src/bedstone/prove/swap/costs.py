@@ -9,14 +9,12 @@ from typing import cast
 from bedstone.build.costs import Cost
 from bedstone.build.counting import launch_costs
 from bedstone.build.lane import lane_of
+from bedstone.build.request import is_package, open_weights, read_package
 from bedstone.build.step import PlannedStep, form_graph
-from bedstone.checkpoint.reference import open_checkpoint
 from bedstone.errors import BedstoneError
 from bedstone.graph.step import FormName
 from bedstone.lane.schedule import Numerics
 from bedstone.prove.swap.workload import Limits, Turn
-from bedstone.spec.file import read_bounded
-from bedstone.spec.package import LOCK, parse_lock
 from bedstone.target.hardware import find_set, read_sets
 from bedstone.verify.protocol import Protocol
 
@@ -41,13 +39,13 @@ def step_of(turn: Turn, known: Protocol, limits: Limits) -> Step:
 
 def count_bytes(package: Path, steps: Sequence[Step]) -> dict[Step, tuple[int, ...]]:
     """Bytes of each call of each step; none where the package does not say what it is of."""
-    path = package / LOCK
-    if not path.exists():
+    if not is_package(package):
         return {}
-    lock = parse_lock(read_bounded(path), str(path))
+    compiled = read_package(package)
+    lock = compiled.lock
     try:
         lane = lane_of(find_set(lock.target, read_sets()), cast("Numerics", lock.numerics))
-        opened = open_checkpoint(lock.checkpoint)
+        opened = open_weights(compiled)
     except BedstoneError:  # a proof needs no count: what it was compiled of may be gone by now
         return {}
     found = {}
