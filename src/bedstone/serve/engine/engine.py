@@ -14,7 +14,7 @@ from bedstone.serve.requests import Event, Limits, Request, Stats
 Deliver = Callable[[Sequence[Event]], None]
 
 _PICTURE_SECONDS = 0.05
-"""How old `stats` may be while nobody comes or goes."""
+"""How old `stats` may be while requests are open: all of these are looked at."""
 
 
 class ThreadedEngine:
@@ -141,7 +141,7 @@ class ThreadedEngine:
         """Hand out what there is to tell."""
         events, ended = self._core.take_events()
         now = self._clock()
-        if ended or now - self._drawn >= _PICTURE_SECONDS:
+        if not self._core.busy or now - self._drawn >= _PICTURE_SECONDS:
             self._picture, self._drawn = self._core.stats(), now
         if ended:
             with self._changed:
