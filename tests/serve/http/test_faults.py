@@ -254,6 +254,22 @@ def test_a_request_that_two_readers_would_read_in_two_ways_ends_the_connection(
     assert received.count(b"HTTP/1.1 ") == 1
 
 
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://localhost/v1/completions", b"200"),
+        ("http://localhost:8000/v1/completions?a=b", b"200"),
+        ("http://elsewhere/v1/completions", b"403"),
+        ("http://localhost", b"405"),
+        ("/http://localhost/v1/completions", b"404"),
+    ],
+)
+def test_a_target_may_be_a_whole_url_whose_host_counts(served, target, status):
+    server = served(vocabulary(), hosts=frozenset({"127.0.0.1", "localhost"}))
+    sent = request(target, json.dumps(SHORT).encode(), "connection: close")
+    assert read_all(server.send(sent)).split(b" ", 2)[1] == status
+
+
 def test_a_body_of_two_lengths_is_refused_whichever_is_right(served_once):
     body = json.dumps(SHORT).encode()
     chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)

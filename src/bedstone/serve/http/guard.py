@@ -49,7 +49,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        clock = self._front.clock
+        scope, clock = _by_path(scope), self._front.clock
         reply, began = _Reply(send, _request_id(scope)), clock()
         try:
             await self._answer(scope, receive, reply)
@@ -137,6 +137,17 @@ def _log(scope: Scope, reply: _Reply, seconds: float) -> None:
         client = (scope.get("client") or ("-",))[0]
         asked = client, scope["method"], _target(scope)
         REQUESTS.info("%s %s %s %d %.3f s %s", *asked, reply.status, seconds, reply.id)
+
+
+def _by_path(scope: Scope) -> Scope:
+    """The same of a request whose target is a whole URL, as proxies are sent: its host counts."""
+    scheme, found, url = scope["path"].partition("://")
+    if not found or "/" in scheme:
+        return scope
+    authority, slash, path = url.partition("/")
+    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    headers.append((b"host", authority.encode()))
+    return {**scope, "path": slash + path or "/", "headers": headers}
 
 
 def _request_id(scope: Scope) -> str:
