@@ -197,7 +197,6 @@ def test_what_did_not_change_is_not_written_again():
         device, changed = Device(ROWS, 1) if kind is not Entries else Device(ROWS), Changed()
         kind(device, changed).set(3, told)
         changed.flush(2)
-        assert not device.held.any()
         changed.flush(ROWS)
         assert device.held[3] == 7
         device.held[:] = 0

@@ -96,15 +96,12 @@ class Entries:
             self._values[: len(values)] = own
             self._change(0, len(values) - 1)
 
-    def flush(self, rows: int) -> bool:
+    def flush(self, _rows: int) -> bool:
         """Write from the first to the last that changed."""
-        high = min(self._high, rows)
-        if self._low < high:
-            self._target.copy(high - self._low, self._low)
-        # what is left may be read by a call of more rows that belong to nobody
-        left = self._high > rows
-        self._low, self._high = (max(self._low, rows), self._high) if left else self._unchanged
-        return left
+        if self._low < self._high:
+            self._target.copy(self._high - self._low, self._low)
+        self._low, self._high = self._unchanged
+        return False
 
     def _has(self, row: int, value: float) -> bool:
         return bool(self._values[row] == value)
