@@ -28,13 +28,19 @@ _MPROTECT = ctypes.CDLL(None, use_errno=True).mprotect
 _MPROTECT.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
+def protect(address: int, nbytes: int, *, touched: bool) -> None:
+    """Whole pages that may be touched, or must not be."""
+    access = mmap.PROT_READ | mmap.PROT_WRITE if touched else 0
+    assert not nbytes or _MPROTECT(address, nbytes, access) == 0
+
+
 def fenced(nbytes: int) -> Memory:
     """Zeroed memory between two forbidden pages, as close to the second as alignment allows."""
     size = -(-max(nbytes, 1) // ALIGN) * ALIGN
     inner = -(-size // PAGE) * PAGE
     whole = np.frombuffer(mmap.mmap(-1, inner + 2 * PAGE), np.uint8)
     for fence in (whole.ctypes.data, whole.ctypes.data + PAGE + inner):
-        assert _MPROTECT(fence, PAGE, 0) == 0
+        protect(fence, PAGE, touched=False)
     return Memory(whole.ctypes.data + PAGE + inner - size, nbytes, whole)
 
 

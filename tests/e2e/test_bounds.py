@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import guarded_remap
 import guarded_session
 from e2e_cli import environment
 from letters import write_tokenizer
@@ -32,6 +33,19 @@ def test_fenced_memory_is_never_left(family, tmp_path, cache):
     ]  # fmt: skip
     done = subprocess.run(
         [sys.executable, guarded_session.__file__, cache, *packages],
+        env=environment(cache), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("family", ["qwen3-next", "qwen3.5"])
+def test_memory_that_went_to_another_state_is_never_touched(family, tmp_path, cache):
+    write_tiny(family, tmp_path / "checkpoint")
+    write_tokenizer(tmp_path / "checkpoint")
+    how = {"numerics": "precise", "context": 64, "sequences": 8}
+    package = compiled(str(tmp_path / "checkpoint"), tmp_path / "package", cache, **how).path
+    done = subprocess.run(
+        [sys.executable, guarded_remap.__file__, cache, package],
         env=environment(cache), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
