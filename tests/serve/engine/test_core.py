@@ -246,6 +246,9 @@ def test_choices_of_one_prompt_compute_it_once(core, folded):
     assert all(engine.tokens[f"c{c}"] == answers(prompt, 5, folded=folded) for c in range(4))
     cached = 28 if not folded else len(prompt) - 1
     assert [engine.ends[f"c{c}"].cached for c in range(4)] == [0, cached, cached, cached]
+    stats = engine.core.stats()
+    assert (stats.prompt_tokens, stats.cached_tokens) == (4 * len(prompt), 3 * cached)
+    assert (stats.fed_tokens, stats.made_tokens) == (4 * len(prompt) - 3 * cached, 20)
 
 
 def test_a_second_turn_computes_only_what_is_new(core):
