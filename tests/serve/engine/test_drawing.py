@@ -1,5 +1,6 @@
 """Tokens drawn as each request asks, by real kernels: alone and together."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -82,6 +83,42 @@ def test_d07_who_gives_way_draws_the_same(packages, cache):
         engine.finish()
         assert [engine.tokens[str(index)] for index in range(3)] == alone
         assert engine.core.stats().preempted > 0
+
+
+def test_edits_stay_with_those_that_go_on(session):
+    """Whoever of the rows ends first, the last of them too, and whoever takes its place."""
+    edited = [replace(SAMPLINGS[1], seed=seed) for seed in range(5)]
+    counts = (14, 11, 8, 5, 9)
+    alone = [
+        list(session.generate(LONG[at : at + 6], count, (), sampling))
+        for at, (sampling, count) in enumerate(zip(edited, counts, strict=True))
+    ]
+    for order in ((0, 1, 2, 3, 4), (3, 2, 1, 0, 4), (1, 3, 0, 2, 4)):
+        engine = Driven(session, Options(reuse=False))
+        for at in order:
+            prompt = LONG[at : at + 6]
+            engine.submit(str(at), prompt, counts[at], sampling=edited[at])
+        engine.finish()
+        assert [engine.tokens[str(at)] for at in range(5)] == alone, order
+
+
+def test_log_probabilities_stay_with_their_tokens_where_another_stops(session):
+    asks = Sampling(logprobs=2)
+
+    def told(*others):
+        engine = Driven(session, Options(reuse=False))
+        for name, prompt, stops in (*others, ("asks", IDS, ())):
+            engine.submit(name, prompt, 9, sampling=asks, stop_ids=stops)
+        engine.finish()
+        events = [e for e in engine.events if isinstance(e, Token) and e.request == "asks"]
+        return [(e.token, e.logprob, e.top) for e in events], engine.ends
+
+    alone, _ = told()
+    said = list(session.generate(LONG[:9], 9))
+    stop = next(token for at, token in enumerate(said) if at > 2 and token not in said[:at])
+    together, ends = told(("stops", LONG[:9], {stop}))
+    assert together == alone
+    assert (ends["stops"].reason, ends["stops"].made) == ("stop", said.index(stop))
 
 
 def test_log_probabilities_are_of_the_models_own_logits(session):

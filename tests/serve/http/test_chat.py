@@ -225,6 +225,18 @@ def test_a_call_that_is_asked_for_is_made(fronted, way, choice):
     assert body["choices"][0]["finish_reason"] == "tool_calls"
 
 
+def test_a_tool_that_is_named_is_called_once_and_any_as_often_as_the_model_likes(fronted):
+    text = '<tool_call>\n{"name": "f", "arguments": {"a": 1}}\n</tool_call>'
+    vocabulary = letters([], special=["<eos>"], eos=[256])
+    twice = [*vocabulary.encode(f"{text}\n{text}", special=False), 256]
+    front = fronted(vocabulary, lambda _: iter(twice), tools="hermes")
+    schema = tool("f", a={"enum": [1]})
+    named = {"type": "function", "function": {"name": "f"}}
+    for choice, count in (("required", 2), (named, 1)):
+        body = front.chat(tools=[schema], tool_choice=choice, max_tokens=200)
+        assert [(n, json.loads(a)) for n, a in whole_calls(body)] == [("f", {"a": 1})] * count
+
+
 def test_tools_that_cannot_be_used_are_refused(fronted):
     front = fronted(*saying([CALL]), tools="hermes")
     named = {"type": "function", "function": {"name": "g"}}

@@ -78,6 +78,16 @@ def test_g16_a_client_goes_away(served, stream, leave):
     assert engine.finished["cancelled"] == 1
 
 
+def test_g16_a_client_leaves_while_its_prompt_is_scored(served):
+    server = served(vocabulary(), step=0.002)
+    engine = server.fronted.engine
+    fields = {"prompt": [*range(90)] * 20, "max_tokens": 0, "echo": True, "logprobs": 0}
+    with server.ask(COMPLETIONS, fields):
+        server.until(lambda: engine.stats().running == 1)
+    server.until(lambda: engine.stats().running == 0)
+    assert engine.finished["cancelled"] == 1
+
+
 def test_g17_overload_is_refused_at_once(served):
     limits = Limits(4096, 400, 2, 2)
     server = served(vocabulary(), forever, limits=limits, step=0.02)
