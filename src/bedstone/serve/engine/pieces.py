@@ -2,22 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bedstone.pool import Lease
 from bedstone.runtime.ports import Input
 from bedstone.serve.engine.abilities import Abilities
 from bedstone.serve.engine.calls import Calls, Flight, Sizes
 from bedstone.serve.engine.sequence import Sequence
+from bedstone.spec.frozen import Frozen
 from bedstone.spec.manifest import Fill
 from bedstone.verify.protocol import Role, Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Frozen):
     """Tokens of a sequence that go in from position `start` on, with pages of `unit` tokens."""
 
     tokens: Items[int]
@@ -69,9 +69,11 @@ class Pieces:
             calls.settings.lend(pieces[0][0], drawn=bool(told))
         parts = [self._part(shape, *piece) for piece in pieces]
         real, width = sum(len(part.tokens) for part in parts), self._able.width(shape, len(parts))
-        nobodys = width - len(parts)
-        calls.lend([*(sequence.lease for sequence, _ in pieces), *[None] * nobodys])
-        parts += [self._nobodys(shape)] * nobodys
+        leases: list[Lease | None] = [sequence.lease for sequence, _ in pieces]
+        if nobodys := width - len(parts):
+            leases += [None] * nobodys
+            parts += [self._nobodys(shape)] * nobodys
+        calls.lend(leases)
         lengths = tuple(len(part.tokens) for part in parts) if len(parts) > 1 else ()
         rows = sum(lengths) if lengths else real
         calls.lay(Sizes(shape.program, rows, width, real, lengths))
