@@ -51,9 +51,9 @@ def test_the_op_that_fails_is_named_among_those_that_changed(package, cache, tmp
     assert found.exit_code == 1
     assert told(found) == [
         "bisect: 3 changes, 2 hybrids judged",
-        "bisect: `argmax_rows(rows=seqs)` alone: FAIL: picks: B picks other integers than A",
-        "bisect: all other changes: PASS: bit-identical: every span is A's to the bit, every logit "
-        "has A's value",
+        "bisect: `argmax_rows(rows=seqs)` alone: FAIL: picks: B chooses other integers than A",
+        "bisect: all other changes: PASS: bit-identical: every span equals A's bit for bit, every "
+        "logit in value",
     ]
     assert found.stdout.splitlines()[-1].startswith("FAIL: ")
     culprits = json.loads(kept.read_text())["bisect"]["culprits"]
