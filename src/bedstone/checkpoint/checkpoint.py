@@ -159,7 +159,7 @@ class Checkpoint:
 
     @cached_property
     def identity(self) -> str:
-        """Hex sha256 over each file's size, its whole header and a sample of each tensor.
+        """Hex sha256 over each file's name, size and whole header, and a sample of each tensor.
 
         Cheap (no weights are read through) and independent of place and time; the config counts,
         its name does not. Two checkpoints of one shape differ as soon as one tensor differs in its
