@@ -5,6 +5,7 @@ Each reads all that the protocol fills, and its kernels check it.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from bedstone.runtime.load import Parts
 from bedstone.spec.frozen import Frozen
@@ -27,6 +28,7 @@ from bedstone.spec.manifest import (
     StateArg,
     StateParam,
     Var,
+    VarArg,
 )
 from runtime_toy import compile_module
 
@@ -43,6 +45,8 @@ _PARAMS = {
     "clear": (_OUT,),
     "forward": (*[_IN] * 9, *[_STATE] * 2, *[_OUT] * 5, *[_SCALAR] * 6),
     "draw": (BufferParam("in", "f32"), BufferParam("inout", "i32"), _SCALAR),
+    "split": (_IN, _IN, BufferParam("inout", "i32"), _SCALAR),
+    "measure": (_IN, BufferParam("inout", "i32"), *[_SCALAR] * 3),
     "onward": (*[_IN] * 2, *[_STATE] * 2, *[_IN] * 2, *[_OUT] * 5, *[_SCALAR] * 6),
 }
 _FILLED = ("token", "anchor", "position", "slot", "valid", "length", "bounds")
@@ -57,6 +61,8 @@ class Calls(Frozen):
     for no such program, and what follows comes back where it `emits`. Programs that are not `told`
     how many sequences they step always step all. Pages have `page` tokens, a sequence `width` of
     them; `folded`: a line of its own, too. `drawn`: steps of a row read a temperature.
+    `ranks`: tokens go in for all ranks, of which there is one. The `context` is a var of calls, or
+    of chains too.
     """
 
     steps: tuple[int, ...] = (1, 4)
@@ -71,11 +77,22 @@ class Calls(Frozen):
     width: int = 16
     folded: bool = False
     drawn: bool = False
+    ranks: bool = False
+    context: Literal["", "calls", "chains"] = ""
 
     @property
     def groups(self) -> int:
         """The most sequences of a call."""
         return max(*self.steps, *self.rounds, self.prompts, 1)
+
+    def var(self, groups: int) -> int | str:
+        """How many sequences a program steps, or the var that tells it."""
+        return "seqs" if self.told and groups > 1 else groups
+
+    @property
+    def bounded(self) -> str | None:
+        """The var that is told the context."""
+        return "context" if self.context else None
 
     @property
     def most_rows(self) -> int:
@@ -102,6 +119,11 @@ SHAPES = {
     "many-prompts-untold": Calls(prompts=4, chunk=16, told=False, emits=True, folded=True),
     "drawn": Calls(rounds=(1, 4), drawn=True),
     "drawn-by-rows": Calls(chunk=0, drawn=True),
+    "one-program": Calls(steps=(), prompts=4, chunk=16, emits=True),
+    "ranks": Calls(ranks=True, folded=True),
+    "ranks-untold": Calls(steps=(4,), ranks=True, told=False),
+    "context": Calls(rounds=(4,), context="calls", chains=True),
+    "context-of-chains": Calls(rounds=(4,), context="chains", chains=True, folded=True),
     "odd-pages": Calls(page=3, width=20, rounds=(4,), rows=5),
 }
 """Each shape of call, by what is special about it."""
@@ -125,26 +147,26 @@ def calls_manifest(sha256: str, calls: Calls) -> Manifest:
     programs: dict[str, Program] = {}
     for rows, widths in ((1, calls.steps), (calls.rows, calls.rounds)):
         for groups in widths:
-            many = "seqs" if calls.told and groups > 1 else groups
+            many = calls.var(groups)
             name = f"step.{rows}.{groups}"
             forward = made.forward(rows, many)
             if calls.drawn and rows == 1:
                 forward += made.draw(many)
-            programs[name] = Program(forward, Batch(groups, rows), graph=True)
+            programs[name] = Program(forward, Batch(groups, rows, calls.bounded), graph=True)
             if calls.chains:
                 programs[f"{name}.on"] = Program(made.onward(rows, many))
     if calls.chunk:
-        many = "seqs" if calls.told and calls.prompts > 1 else calls.prompts
-        chunk = made.forward(None, many, emits=calls.emits)
-        programs["chunk"] = Program(chunk, Batch(calls.prompts, "tokens"))
+        chunk = made.forward(None, calls.var(calls.prompts), emits=calls.emits)
+        programs["chunk"] = Program(chunk, Batch(calls.prompts, "tokens", calls.bounded))
+    more = {"all": Var(calls.most_rows, "ranks")} if calls.ranks else {}
+    more |= {"context": Var(calls.page * calls.width)} if calls.context else {}
     own = {"sums": State(bytes_per_seq=16)} if calls.folded else {}
     return Manifest(
         model="calls",
         vars={
             "seqs": Var(calls.groups, "groups"),
-            "tokens": Var(
-                max(calls.chunk, calls.groups, calls.rows * max(calls.rounds, default=0)), "rows"
-            ),
+            "tokens": Var(calls.most_rows, "rows"),
+            **more,
         },
         states={"kv": State(bytes_per_token=8), **own},
         buffers=_buffers(calls, made.used),
@@ -167,7 +189,16 @@ class _Programs:
     ) -> tuple[Call, ...]:
         """Tokens from the host."""
         before = [BufArg(name) for name in _FILLED]
-        return self._calls("forward", groups, before, (), rows, emits=emits)
+        found = self._calls("forward", groups, before, (), rows, emits=emits)
+        count = VarArg(groups) if isinstance(groups, str) else I32(groups)
+        if self._of.ranks:
+            self.used.add("blocks")
+            buffers = map(BufArg, ("blocks", "bounds", "error"))
+            found += (self._call("split", 1, *buffers, count),)
+        if self._of.context:
+            buffers = map(BufArg, ("length", "error"))
+            found += (self._call("measure", 1, *buffers, count, VarArg("context"), I32(0)),)
+        return found
 
     def draw(self, groups: int | str) -> tuple[Call, ...]:
         """Tokens that are drawn."""
@@ -176,7 +207,14 @@ class _Programs:
 
     def onward(self, rows: int, groups: int | str) -> tuple[Call, ...]:
         """Tokens from the call before."""
-        return self._calls("onward", groups, (), [BufArg(name) for name in _ON], rows, emits=True)
+        calls = self._calls("onward", groups, (), [BufArg(name) for name in _ON], rows, emits=True)
+        if self._of.context != "chains":
+            return calls
+        count = VarArg(groups) if isinstance(groups, str) else I32(groups)
+        args = map(BufArg, ("on.at", "error"))
+        measured = self._call("measure", 1, *args, count, VarArg("context"), I32(rows))
+        # after the call that clears the error, before the one that goes on
+        return calls[0], measured, *calls[1:]
 
     def _calls(
         self,
@@ -209,13 +247,15 @@ class _Programs:
 
 
 def _buffers(calls: Calls, used: set[str]) -> dict[str, Buffer]:
-    last = calls.page * calls.width - 1
+    last, rows = calls.page * calls.width - 1, "all" if calls.ranks else "tokens"
+    seqs = "all" if calls.ranks else "seqs"
     ids = Domain(min=0, max=VOCAB - 1)
     found = {
         "anchor": Buffer("i32", ("seqs",), "input", fill="token", domain=ids),
+        "blocks": Buffer("i32", (3,), "input", fill="blocks"),
         "bounds": Buffer("i32", (calls.groups + 1,), "input", fill="cu_seqlens"),
         "length": Buffer("i32", ("seqs",), "input", fill="seq_len"),
-        "line": Buffer("i32", (1, "seqs"), "input", domain=Domain(index_into="sums", stride=16)),
+        "line": Buffer("i32", (1, seqs), "input", domain=Domain(index_into="sums", stride=16)),
         "pages": Buffer(
             "i32",
             ("seqs", calls.width),
@@ -227,11 +267,11 @@ def _buffers(calls: Calls, used: set[str]) -> dict[str, Buffer]:
         ),
         "slot": Buffer("i32", ("tokens",), "input", fill="slot", domain=Domain(index_into="kv")),
         "temperature": Buffer("f32", ("seqs",), "input", fill="temperature"),
-        "token": Buffer("i32", ("tokens",), "input", fill="token", domain=ids),
+        "token": Buffer("i32", (rows,), "input", fill="token", domain=ids),
         "valid": Buffer("i32", ("tokens",), "input", fill="valid"),
         **{name: Buffer("i32", (calls.groups,), "carry") for name in (*_ON, "on.scrap")},
         "error": Buffer("i32", (1,), "output", fill="error"),
-        "next": Buffer("i32", ("seqs",), "output", fill="tokens"),
+        "next": Buffer("i32", (seqs,), "output", fill="tokens"),
         "several": Buffer("i32", ("seqs", calls.rows), "output", fill="tokens"),
         "taken": Buffer("i32", ("seqs",), "output", fill="count"),
     }

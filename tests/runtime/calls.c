@@ -145,6 +145,23 @@ BS_KERNEL(forward,
   fail(error, s.error);
 }
 
+/* whether the first of the ranks has the rows of all sequences, and the other none */
+BS_KERNEL(split, "in buffer<i32>, in buffer<i32>, inout buffer<i32>, i32") {
+  UNUSED;
+  const int32_t *blocks = args[0].ptr, *bounds = args[1].ptr;
+  int32_t rows = bounds[args[3].i32];
+  if (blocks[0] != 0 || blocks[1] != rows || blocks[2] != rows) fail(args[2].ptr, MISTOLD);
+}
+
+/* whether the longest sequence is as long as is said, `more` tokens further on */
+BS_KERNEL(measure, "in buffer<i32>, inout buffer<i32>, i32, i32, i32") {
+  UNUSED;
+  const int32_t *length = args[0].ptr;
+  int32_t longest = 0;
+  for (int32_t g = 0; g < args[2].i32; g++) longest = length[g] > longest ? length[g] : longest;
+  if (longest + args[4].i32 != args[3].i32) fail(args[1].ptr, MISTOLD);
+}
+
 /* drawn at random, as far as this model knows that: where it is not cold, the token that follows */
 BS_KERNEL(draw, "in buffer<f32>, inout buffer<i32>, i32") {
   UNUSED;

@@ -302,3 +302,30 @@ def test_requests_come_and_go_and_the_answers_stay(engine, name, ahead, monkeypa
     stats = served.core.stats()
     assert (stats.pages_held, stats.running, stats.waiting) == (0, 0, 0)
     assert stats.made_tokens == sum(map(len, served.tokens.values()))
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [
+        ("many-prompts", [3]),
+        ("paged", [1, 1, 1]),
+        ("no-chunk", [3] * 4),
+        ("drawn-by-rows", [3] * 4),
+    ],
+)
+def test_prompts_share_calls(engine, name, calls, monkeypatch):
+    """As many as a program takes; where none is for prompts, a token of each goes in at a time."""
+    served, shared = engine(name, Options(chunk=5, budget=64)), []
+    start = served.core._piece_calls.start
+
+    def watched(shape, pieces):
+        shared.append(len(pieces))
+        return start(shape, pieces)
+
+    monkeypatch.setattr(served.core._piece_calls, "start", watched)
+    prompts = [[index, 5, 6, 7, 4] for index in range(3)]
+    for index, prompt in enumerate(prompts):
+        served.submit(str(index), prompt, 6)
+    served.finish()
+    assert shared[: len(calls)] == calls
+    assert all(served.tokens[str(at)] == expected(name, each, 6) for at, each in enumerate(prompts))

@@ -1,5 +1,6 @@
 """Who is let in and which prompts go on, over mixes of requests drawn at random."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from bedstone.serve.engine.schedule import (
     Prompt,
     Room,
     Waiter,
+    plan_calls,
     plan_chunks,
     plan_entry,
 )
@@ -134,3 +136,19 @@ def test_a_short_prompt_does_not_wait_for_a_long_one():
     long, short = Prompt(0, 1000), Prompt(0, 10)
     assert 1 in dict(plan_chunks([long, short], 1, 64, 64))
     assert dict(plan_chunks([long, short], 0, 64, 64)) == {0: 64}
+
+
+@pytest.mark.parametrize(
+    ("counts", "alone", "rows", "sequences", "calls"),
+    [
+        ([8, 8, 8], (), 16, 4, [(0, 1), (2,)]),
+        ([8, 8, 8], (), 64, 2, [(0, 1), (2,)]),
+        ([8, 9, 7], (), 16, 4, [(0,), (1, 2)]),
+        ([8, 8, 8], {1}, 64, 4, [(0,), (1,), (2,)]),
+        ([8, 8, 8], {0}, 64, 4, [(0,), (1, 2)]),
+        ([20, 1], (), 16, 4, [(0,), (1,)]),
+        ([], (), 16, 4, []),
+    ],
+)
+def test_neighbours_share_a_call_as_far_as_it_holds_them(counts, alone, rows, sequences, calls):
+    assert plan_calls(counts, alone, rows, sequences) == tuple(calls)
