@@ -8,7 +8,9 @@ from bedstone.runtime.cpu.device import CpuDevice
 from bedstone.runtime.generate import Generator
 from bedstone.runtime.load import load
 from bedstone.serve.engine.options import DEFAULTS, Options
-from bedstone.serve.requests import Sampling, Token
+from bedstone.serve.engine.rounds import answer_of
+from bedstone.serve.engine.sequence import Sequence
+from bedstone.serve.requests import Request, Sampling, Token
 from calls_toy import BROKEN, SHAPES, Calls, calls_parts, follows
 from driven import Driven
 
@@ -253,16 +255,52 @@ def test_one_whose_logits_are_not_finite_fails_alone(engine, name):
 @pytest.mark.parametrize("name", ["drawn", "drawn-by-rows"])
 def test_rounds_that_know_no_temperature_are_left_to_those_without(engine, name):
     served = engine(name)
-    served.submit("cold", PROMPTS[0], 40)
-    for _ in range(20):
+    served.submit("cold", PROMPTS[0], 50)
+    for _ in range(6):
         served.turn()
     rounds = served.core.stats().rounds
     served.submit("hot", PROMPTS[2], 8, sampling=Sampling(temperature=1.0))
+    until_over(served, "hot")
+    assert len(served.tokens["cold"]) < 40
+    between = served.core._rounds.played
     served.finish()
-    assert served.tokens["cold"] == follows(PROMPTS[0], 40)
+    assert served.tokens["cold"] == follows(PROMPTS[0], 50)
     assert served.tokens["hot"] == follows(PROMPTS[2], 8, hot=True)
     if SHAPES[name].rounds:
-        assert 0 < rounds < served.core.stats().rounds
+        assert 0 < rounds <= between < served.core.stats().rounds
+
+
+def test_rows_that_need_the_host_between_their_tokens_go_in_one_at_a_time(engine):
+    served = engine("spec")
+    served.submit("a", PROMPTS[0], 30)
+    while not served.core.stats().rounds:
+        served.turn()
+    rounds, steps = served.core._rounds.played, served.core._steps
+    served.core._rows.slow += 1
+    served.turn()
+    assert (served.core._rounds.played, served.core._steps) == (rounds, steps + 1)
+    served.core._rows.slow -= 1
+    served.finish()
+    assert served.tokens["a"] == follows(PROMPTS[0], 30)
+
+
+@pytest.mark.parametrize("end", range(12, 20))
+@pytest.mark.parametrize("stop", [*range(1, 6), None])
+def test_an_answer_takes_what_comes_before_its_end(end, stop):
+    """A stop token behind the last token that was wanted is none of its business."""
+    sequence = Sequence.of(
+        Request("a", [0] * 11, end - 11, stop_ids=[] if stop is None else [stop]), 0
+    )
+    answer = answer_of(sequence, [1, 2, 3, 4, 5])
+    whole = [1, 2, 3, 4, 5][: end - 11]
+    stopped = stop in whole
+    expected = tuple(whole[: whole.index(stop)] if stopped else whole)
+    assert answer.tokens == expected
+    assert answer.counted == len(expected) + stopped
+    assert answer.last == answer.counted
+    assert answer.past == (answer.counted < 5)
+    full = len(expected) == end - 11
+    assert answer.reason == ("stop" if stopped else "length" if full else None)
 
 
 def test_rounds_alone_that_know_no_temperature_refuse_one(engine):
