@@ -135,10 +135,17 @@ class Rows:
     def settle(self) -> None:
         """Give the sequences their tokens that were set aside."""
         self.next()
-        if self._aside:
+        if not self._aside:
+            return
+        if any(self._since):
             for row in range(len(self.sequences)):
                 self._settle_row(row)
-            self._aside, self._since = [], [0] * len(self.sequences)
+        else:
+            # who was last may have left since
+            each = zip(*self._aside, strict=False)
+            for sequence, tokens in zip(self.sequences, each, strict=False):
+                sequence.tokens += tokens
+        self._aside, self._since = [], [0] * len(self.sequences)
 
     def _settle_row(self, row: int) -> None:
         aside, since = self._aside, self._since[row]
