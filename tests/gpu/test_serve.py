@@ -19,7 +19,7 @@ from served import running
 from tiny_models import write_tiny
 
 SEQUENCES, REQUESTS = 64, 600
-LIMIT, PENALISED, COMING = 100e-6, 200e-6, 350e-6
+LIMIT, PENALISED, COMING = 100e-6, 200e-6, 400e-6
 """Seconds of processor time of a step of 64 sequences, beside the device's work: of ones that are
 there, of ones whose logits are edited after each token, and where nearly one comes each step."""
 
