@@ -35,13 +35,11 @@ if TYPE_CHECKING:
 COMMANDS = {"serve": "bedstone.cli.bench_serve"}
 """What is timed otherwise than a package by itself."""
 
-RandomOption = Annotated[
-    bool, typer.Option("--random", help="Draw the weights of a --config, in memory.")
-]
+RandomOption = Annotated[bool, typer.Option("--random", help="Use random weights for a --config.")]
 AgainstOption = Annotated[
-    Path | None, typer.Option(metavar="PACKAGE", help="Another, timed in turns with it.")
+    Path | None, typer.Option(metavar="PACKAGE", help="Another package, timed alternately with it.")
 ]
-PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the roofline, SVG.")]
+PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the roofline as SVG.")]
 
 
 def command(
@@ -52,11 +50,11 @@ def command(
     target: TargetOption = "auto",
     device: DeviceOption = None,
     numerics: PackageNumericsOption = None,
-    batch: Annotated[str, typer.Option(metavar="N,…", help="Sequences of a step.")] = "1",
+    batch: Annotated[str, typer.Option(metavar="N,…", help="Batch sizes.")] = "1",
     context: Annotated[
-        str, typer.Option(metavar="N,…", help="Positions that a step attends.")
+        str, typer.Option(metavar="N,…", help="Positions that a decode step attends.")
     ] = "512",
-    prefill: Annotated[str, typer.Option(metavar="N,…", help="Tokens of prompts.")] = "",
+    prefill: Annotated[str, typer.Option(metavar="N,…", help="Prompt lengths.")] = "",
     repeats: Annotated[int, typer.Option(min=1, help="Samples of each case.")] = 9,
     threads: ThreadsOption = None,
     against: AgainstOption = None,

@@ -22,7 +22,7 @@ class Device(StrEnum):
 
 DeviceOption = Annotated[
     Device | None,
-    typer.Option(help="What runs it, which an open target is for; by default the target's own."),
+    typer.Option(help="The device to run on; by default the target's."),
 ]
 CHECKPOINT_HELP = "A Hugging Face directory, a .gguf file, or pkg:PACKAGE/FILE."
 CheckpointArgument = Annotated[str, typer.Argument(metavar="CHECKPOINT", help=CHECKPOINT_HELP)]
@@ -38,21 +38,21 @@ WeightsOption = Annotated[
 ]
 PackageNumericsOption = Annotated[
     Numerics | None,
-    typer.Option(help="As of `bedstone compile`; quantized by default, or the package's."),
+    typer.Option(help="As for `bedstone compile`; by default quantized, or the package's own."),
 ]
 NumericsOption = Annotated[
     Numerics,
-    typer.Option(help="precise: float32 activations; quantized: int8 where the matrix is."),
+    typer.Option(help="precise: float32 activations; quantized: rounded to int8 or bfloat16."),
 ]
 SequencesOption = Annotated[
     int,
-    typer.Option(metavar="N", help="Most sequences that one step decodes, 1 to 64."),
+    typer.Option(metavar="N", help="Largest batch of a decode step, 1 to 64."),
 ]
 TargetOption = Annotated[
     str,
     typer.Option(
         metavar="HARDWARE[/MODEL[/QUANTIZATION]]",
-        help="What to compile for; auto, and what is left out, is resolved.",
+        help="What to compile for; `auto` and omitted parts are resolved.",
     ),
 ]
 ContextOption = Annotated[
@@ -61,4 +61,4 @@ ContextOption = Annotated[
         metavar="N", help="Most positions of a sequence; by default the model's own, up to 32768."
     ),
 ]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, help="One a core by default.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, help="By default one per core.")]

@@ -19,7 +19,7 @@ TracesOption = Annotated[
     Path | None,
     typer.Option(
         metavar="SET",
-        help="Take kernels from the hardware set that `define bench` found fastest here.",
+        help="Take each kernel from the hardware set that `define bench` measured fastest.",
     ),
 ]
 

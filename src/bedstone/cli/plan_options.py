@@ -18,17 +18,20 @@ ConfigOption = Annotated[
 ]
 FormatOption = Annotated[
     FormatName | None,
-    typer.Option("--format", help="How the matrices of a --config are held; bf16 by default."),
+    typer.Option("--format", help="Weight format of a --config; by default bf16."),
 ]
 HELD_IN: FormatName = "bf16"
 """How the matrices of a config are held where nothing says so."""
 FormOption = Annotated[Literal["all", FormName], typer.Option(help="Which form of the step.")]
 AtOption = Annotated[
-    int | None, typer.Option(metavar="N", help="The position to count bytes at; half the context.")
+    int | None,
+    typer.Option(
+        metavar="N", help="Position at which bytes are counted; by default half the context."
+    ),
 ]
 HeldOption = Annotated[str, typer.Option(metavar="RULE,…", help="Rules of the lane to hold back.")]
 UnfusedOption = Annotated[
-    bool, typer.Option("--unfused", help="Hold every rule back, and quantize in launches apart.")
+    bool, typer.Option("--unfused", help="Hold every rule back, and quantize in separate launches.")
 ]
 BandwidthOption = Annotated[
     float | None,
@@ -36,7 +39,7 @@ BandwidthOption = Annotated[
 ]
 ComputeOption = Annotated[
     float | None,
-    typer.Option(metavar="TFLOP/S", help="Arithmetic speed; times ignore it if not given."),
+    typer.Option(metavar="TFLOP/S", help="Arithmetic rate; ignored if not given."),
 ]
 HtmlOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Also draw the steps on a page.")

@@ -54,7 +54,7 @@ PromptsOption = Annotated[
     list[str],
     typer.Option(
         metavar="TEXT",
-        help="What to say; - reads standard input. Several (up to 64) are answered together.",
+        help="The prompt; - reads standard input. Repeat it for up to 64 in one batch.",
     ),
 ]
 ChatOption = Annotated[
@@ -84,7 +84,7 @@ def command(
     checkpoint: OpenedArgument,
     prompt: PromptsOption,
     chat: ChatOption = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to make.")] = 256,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens to generate.")] = 256,
     temperature: TemperatureOption = None,
     top_k: TopKOption = None,
     top_p: TopPOption = None,

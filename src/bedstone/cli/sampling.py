@@ -15,30 +15,41 @@ _SEED_BITS = 63
 
 SamplerOption = Annotated[
     bool,
-    typer.Option("--sampler", help="Let each sequence say how its tokens are drawn."),
+    typer.Option(
+        "--sampler", help="Add a sampler; without it steps take the most likely token."
+    ),
 ]
 TemperatureOption = Annotated[
     float | None,
     typer.Option(
-        min=0.0, help="0 takes the likeliest token, as without any of these; 1 where one is given."
+        min=0.0,
+        help="0, the default, takes the most likely token; 1 if another sampling option is given.",
     ),
 ]
-TopKOption = Annotated[int | None, typer.Option(help="Keep so many of the likeliest; 0: all.")]
+TopKOption = Annotated[
+    int | None, typer.Option(help="Sample from the K most likely tokens; 0: all.")
+]
 TopPOption = Annotated[
     float | None,
-    typer.Option(min=0.0, max=1.0, help="Of these keep the fewest that are so likely together."),
+    typer.Option(
+        min=0.0, max=1.0, help="Sample from the fewest tokens whose probabilities sum to P."
+    ),
 ]
 MinPOption = Annotated[
     float | None,
-    typer.Option(min=0.0, max=1.0, help="Of these keep what is so likely beside the likeliest."),
+    typer.Option(
+        min=0.0, max=1.0, help="Drop tokens below P times the most likely one's probability."
+    ),
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option(help="The same seed gives the same text; without one, one is drawn and told."),
+    typer.Option(help="The same seed gives the same text; by default random, and printed."),
 ]
 RepetitionOption = Annotated[
     float | None,
-    typer.Option("--repetition-penalty", min=0.01, help="Over 1: tokens seen become unlikelier."),
+    typer.Option(
+        "--repetition-penalty", min=0.01, help="Above 1: tokens seen before become less likely."
+    ),
 ]
 
 

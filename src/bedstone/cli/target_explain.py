@@ -33,7 +33,7 @@ def command(
     ] = None,
     format_: Annotated[
         FormatName,
-        typer.Option("--format", help="How the matrices are held where a config is all there is."),
+        typer.Option("--format", help="Weight format, where only a config is given."),
     ] = "bf16",
     target: TargetOption = "auto",
     as_json: JsonOption = False,

@@ -59,7 +59,7 @@ def command(
     as_json: JsonOption = False,
     kernels: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where the kernel files are; every one must be there."),
+        typer.Option(metavar="DIR", help="The folder of the kernel files; each must be there."),
     ] = None,
     own_sampler: Annotated[
         bool, typer.Option("--own-sampler", help="The caller samples; no program need emit tokens.")

@@ -15,17 +15,18 @@ NONE_FOUND = 1
 
 def command(
     folder: SetArgument,
-    name: Annotated[str, typer.Argument(metavar="DEFINITION", help="What is to be computed.")],
+    name: Annotated[str, typer.Argument(metavar="DEFINITION", help="The Definition to compute.")],
     axis: Annotated[
         list[str],
         typer.Option(metavar="AXIS=SIZE", help="A size; one for each variable axis."),
     ],
     hardware: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The device as Traces name it; the only one by default."),
+        typer.Option(metavar="NAME", help="The device as Traces name it; by default the only one."),
     ] = None,
     policy: Annotated[
-        str, typer.Option(metavar="exact|nearest", help="Which sizes a Trace may have.")
+        str,
+        typer.Option(metavar="exact|nearest", help="Whether a Trace's sizes must match exactly."),
     ] = "exact",
     source: Annotated[bool, typer.Option("--source", help="Print its files too.")] = False,
     as_json: JsonOption = False,

@@ -27,20 +27,24 @@ Names = Annotated[
     list[str] | None, typer.Option(metavar="NAME", help="Only these; may be repeated.")
 ]
 Device = Annotated[str, typer.Option(metavar="cpu|cuda", help="Where Solutions run.")]
-Trials = Annotated[int, typer.Option(min=1, help="Sets of inputs that are judged.")]
-Warmup = Annotated[int, typer.Option(min=0, help="Calls that do not count.")]
-Iterations = Annotated[int, typer.Option(min=1, help="Calls that are timed.")]
-Samples = Annotated[int, typer.Option(min=1, help="Timed calls that are judged too.")]
-Warm = Annotated[bool, typer.Option("--warm", help="Leave caches as calls leave them.")]
-Seconds = Annotated[float, typer.Option(min=1, help="At most, for one Solution.")]
-Bound = Annotated[float | None, typer.Option(min=0, help="Instead of the Workload's.")]
-Share = Annotated[float, typer.Option(min=0, max=1, help="Share of values that must fit.")]
+Trials = Annotated[int, typer.Option(min=1, help="Input sets to check.")]
+Warmup = Annotated[int, typer.Option(min=0, help="Untimed calls before the timed ones.")]
+Iterations = Annotated[int, typer.Option(min=1, help="Timed calls.")]
+Samples = Annotated[int, typer.Option(min=1, help="Timed calls to check too.")]
+Warm = Annotated[bool, typer.Option("--warm", help="Do not flush caches between calls.")]
+Seconds = Annotated[float, typer.Option(min=1, help="Time limit of a Solution.")]
+Bound = Annotated[float | None, typer.Option(min=0, help="Tolerance, instead of the Workload's.")]
+Share = Annotated[
+    float, typer.Option(min=0, max=1, help="Share of values that must be within tolerance.")
+]
 Bandwidth = Annotated[
     float | None,
-    typer.Option(min=0, metavar="GB/S", help="What the device moves at most."),
+    typer.Option(
+        min=0, metavar="GB/S", help="The device's memory bandwidth: no call can be faster."
+    ),
 ]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Leave out what was settled here by the same code.")
+    bool, typer.Option("--resume", help="Skip what this device has a Trace of, for the same code.")
 ]
 StandIn = Annotated[
     bool, typer.Option("--stand-in", help="Make inputs whose stored file is missing.")
