@@ -32,10 +32,10 @@ def session(parts):
         yield session
 
 
-@pytest.mark.parametrize("reuse", [False, True])
-def test_many_short_sequences_and_few_long_ones_by_turns(session, reuse):
+@pytest.mark.parametrize(("reuse", "host_bytes"), [(False, 0), (True, 0), (True, 2**28)])
+def test_many_short_sequences_and_few_long_ones_by_turns(session, reuse, host_bytes):
     free = session.loaded.device.free_bytes()
-    serve_by_turns(session, reuse=reuse, turns=3)
+    serve_by_turns(session, reuse=reuse, turns=3, host_bytes=host_bytes)
     # recordings of steps take some
     assert session.loaded.device.free_bytes() >= free - 16 * MIB
 

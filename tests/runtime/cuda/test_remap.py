@@ -29,11 +29,11 @@ def served(monkeypatch, tmp_path):
     assert driver.leaks() == set()
 
 
-@pytest.mark.parametrize("reuse", [False, True])
-def test_many_short_sequences_and_few_long_ones_by_turns(served, reuse):
+@pytest.mark.parametrize(("reuse", "host_bytes"), [(False, 0), (True, 0), (True, 2**28)])
+def test_many_short_sequences_and_few_long_ones_by_turns(served, reuse, host_bytes):
     driver = bindings.open_driver(0)
     before = dict(driver.placed)
-    serve_by_turns(served, reuse=reuse, turns=2)
+    serve_by_turns(served, reuse=reuse, turns=2, host_bytes=host_bytes)
     assert driver.placed.keys() == before.keys()
     assert sorted(driver.placed.values()) == sorted(before.values())
 
