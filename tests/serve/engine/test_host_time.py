@@ -11,8 +11,9 @@ from packages import compiled
 from tiny_models import write_tiny
 
 SEQUENCES, PAGE, CONTEXT = 64, 32, 320
-LIMIT = 200e-6
-"""Seconds of processor time of a step of 64 sequences."""
+LIMIT, COMING = 200e-6, 250e-6
+"""Seconds of processor time of a step of 64 sequences: of ones that are there, and where nearly one
+comes each step, which takes 131 and 165 µs on a machine that does nothing else."""
 
 TOY = {"groups": SEQUENCES, "rows": 64, "page": PAGE, "width": 16, "sequences": SEQUENCES}
 
@@ -32,7 +33,7 @@ def test_the_host_takes_little_of_a_step(core, chained, monkeypatch):
 @pytest.mark.parametrize("reuse", [False, True])
 def test_the_host_takes_little_while_clients_come_and_go(core, reuse):
     engine = core(Options(reuse=reuse), pages=1024, **TOY)
-    assert engine.come_and_go(SEQUENCES, 8, PAGE) < LIMIT
+    assert engine.come_and_go(SEQUENCES, 16, PAGE) < COMING
     engine.finish()
 
 
