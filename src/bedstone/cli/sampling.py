@@ -15,9 +15,7 @@ _SEED_BITS = 63
 
 SamplerOption = Annotated[
     bool,
-    typer.Option(
-        "--sampler", help="Add a sampler; without it steps take the most likely token."
-    ),
+    typer.Option("--sampler", help="Add a sampler; without it steps take the most likely token."),
 ]
 TemperatureOption = Annotated[
     float | None,

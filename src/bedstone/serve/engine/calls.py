@@ -220,7 +220,8 @@ class Calls:
         rows, count = self._rows, len(self._rows)
         self._changed.flush(count)
         longest = rows.longest() + already
-        return self.start(chain, rows.all, (), (), self.given(count * chain.rows, count, longest))
+        size = count if chain.count is None else count * chain.rows
+        return self.start(chain, rows.all, (), (), self.given(size, count, longest))
 
     def flush(self, rows: int) -> None:
         """Write what changed of what is kept of the first rows."""

@@ -209,7 +209,9 @@ class Core:
             return False
         if self._restless and len(self._queue) and len(rows) < self._most:
             return False
-        left, each = self._rounds.needed(rows.steps_left()), self._rounds.rows
+        left, each = rows.steps_left(), self._able.stride
+        if each > 1:
+            left = self._rounds.needed(left)
         while len(self._flights) < min(self._ahead, left):
             already = len(self._flights)
             if not self._running.extend_all((already + 2) * each):
@@ -242,7 +244,7 @@ class Core:
 
     def _make_room(self) -> None:
         """Pages for the rows' next tokens: the youngest give way where there are not enough."""
-        ahead = 2 * self._rounds.rows
+        ahead = 2 * self._able.stride
         for sequence in () if self._running.extend_all(ahead) else self._rows.short(ahead):
             while sequence.row >= 0 and not self._running.extend(sequence, ahead):
                 self._preempted += 1
@@ -253,7 +255,7 @@ class Core:
         self._chain = None
         if not len(self._rows):
             return
-        shape = self._rounds.next()
+        shape = self._rounds.next() if self._able.stride > 1 else None
         flight = self._calls.step() if shape is None else self._rounds.start(shape)
         self._flights.append(flight)
         if not self._rows.slow:

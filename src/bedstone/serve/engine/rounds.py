@@ -93,7 +93,7 @@ class Rounds:
         all rows go in one at a time.
         """
         rows = self._rows
-        if self.rows == 1 or rows.slow:
+        if rows.slow:
             return None
         if self._of != rows.edition:
             self._of, self._all_ride = rows.edition, all(map(self._rides, rows.sequences))
