@@ -286,6 +286,20 @@ def test_others_in_the_way_are_busy_and_something_that_never_fits_exceeds():
     assert pool.lease(2 * 5) == ExceedsPool(5, 1, 4, 4)
 
 
+def test_what_could_be_free_is_what_no_lease_has_and_the_null_line_has_not():
+    arenas, geometry = sized(8, pages=4, slots=3, page_bytes=[8], slot_bytes=[8])
+    pool = Pool(geometry, arenas=arenas)
+    held = pool.lease(2 * 4)
+    assert not pool.can_free(Busy(0, 1))
+    held.advance(2 * 4)
+    kept = held.retire()
+    assert pool.can_free(Busy(0, 1))
+    assert pool.can_free(Busy(4, 1))
+    assert not pool.can_free(Busy(4, 2))
+    assert not pool.can_free(Busy(5, 1))
+    kept.close()
+
+
 def test_slots_that_no_memory_is_left_for_beside_their_origins_pages_exceed():
     arenas, geometry = sized(8, pages=2, slots=2, page_bytes=[8], slot_bytes=[8])
     pool = Pool(geometry, arenas=arenas)

@@ -40,7 +40,8 @@ class Exchange:
         self.remap: Remap | None = None
         self._first = geometry
         self._chunks = Chunks(arenas, geometry.pages, geometry.slots)
-        self._bytes = arenas.budget * arenas.chunk
+        # the null line is nobody's to give
+        self._bytes = arenas.budget * arenas.chunk - arenas.bytes_for(0, 1)
         self._going: list[_Object] = []
         self._coming: list[_Object] = []
         self._refused: tuple[int, ...] | None = None

@@ -325,6 +325,24 @@ def test_small_requests_pass_a_large_one_and_then_no_more(core):
     assert first.index("large") == 17
 
 
+def test_one_that_has_no_room_holds_up_neither_steps_nor_who_comes_and_has(core, monkeypatch):
+    monkeypatch.setattr(CpuDevice, "ahead", 4)
+    engine = core(Options(admission="worst", reuse=False), pages=16)
+    engine.submit("holds", [1], 43)
+    engine.submit("large", [2], 30)
+    for _ in range(6):
+        engine.turn()
+    assert len(engine.core._flights) == 3
+    assert engine.core.stats().waiting == 1
+    engine.submit("small", [3], 4)
+    for _ in range(2):
+        engine.turn()
+    assert engine.tokens["small"]
+    engine.finish()
+    for name, prompt, count in (("holds", [1], 43), ("large", [2], 30), ("small", [3], 4)):
+        assert engine.tokens[name] == answers(prompt, count)
+
+
 @pytest.mark.parametrize(
     ("ahead", "options"),
     [(1, {}), (4, {"host_bytes": 2**18}), (4, {"admission": "worst"}), (3, {"reuse": False})],

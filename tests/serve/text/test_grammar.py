@@ -176,6 +176,14 @@ def test_calls_are_held_to_the_tools_and_read_back(vocabulary, grammars, way):
     assert taken(vocabulary, other, text)[0] < len(text)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_parameter_of_any_value_takes_any(vocabulary, grammars, way):
+    schemas = {"f": {"properties": {"name": True, "age": {}}, "required": ["name", "age"]}}
+    text = CALLS[way].replace("\nA\n", '\n"A"\n')
+    [any_value] = grammars.compile(calls_grammar(way, schemas, several=False), 1)
+    assert taken(vocabulary, any_value, text) == (len(text), True)
+
+
 def test_forced_tokens_come_in_turn():
     constraint = Forced([7, 40], VOCAB)
     assert allowed(constraint) == {7}

@@ -153,6 +153,9 @@ def test_hermes_reads_calls_that_lie_in_one_tag_or_in_tags_that_none_closes():
         " <tool_call>hello</tool_call>",
         '<tool_call>{"nam',
         '<tool_call>{"a": 1}</tool_call> x',
+        '<tool_call>{"name": 5, "arguments": {}}</tool_call>',
+        '<tool_call>{"name": "", "arguments": {}}</tool_call>',
+        '<tool_call>{"name": 5, "name": "f"}</tool_call>',
         "<tool",
     ],
 )
