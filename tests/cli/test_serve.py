@@ -236,3 +236,12 @@ def test_it_serves_until_told_to_stop(checkpoint, own_cache):
     ended = bedstone("serve", package, "--sequences", 3)
     assert ended.code == 2
     assert "compile it with `--sequences 3`" in ended.err
+
+
+@pytest.mark.slow
+def test_rounds_that_a_package_has_not_are_refused(checkpoint, own_cache, monkeypatch):
+    monkeypatch.setenv("BEDSTONE_CACHE", str(own_cache))
+    options = ("--numerics", "precise", "--sequences", 2, "--port", 0, "--rows", 4)
+    ended = bedstone("serve", checkpoint, *options)
+    assert ended.code == 2
+    assert "`rows` is 4: expected 1, or those of a round; there are none" in ended.err

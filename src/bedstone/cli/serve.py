@@ -41,6 +41,7 @@ from bedstone.cli.serve_options import (
     Reasoning,
     ReasoningOption,
     ReuseOption,
+    RowsOption,
     TimeoutOption,
     TokensOption,
     ToolParser,
@@ -99,6 +100,7 @@ def command(
     queue: QueueOption = 256,
     chunk: ChunkOption = None,
     budget: BudgetOption = None,
+    rows: RowsOption = None,
     reuse: ReuseOption = True,
     host_memory: HostMemoryOption = 0,
     tool_parser: ToolParserOption = ToolParser.auto,
@@ -136,7 +138,8 @@ def command(
             runs_on = device or hardware_device(package.lock.target)
             session = _loaded(package, opened, runs_on, threads, tokens, stages)
         pieces = _pieces(runs_on, chunk, budget)
-        options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_memory * MEBI)
+        host_bytes = host_memory * MEBI
+        options = Options(sequences, queue, *pieces, reuse=reuse, host_bytes=host_bytes, rows=rows)
         ready = partial(_tell_ready, settings.model, opened, package)
         write_log(settings.heard)
         with session:

@@ -69,6 +69,10 @@ ChunkOption = Annotated[
 BudgetOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Most tokens of prompts between two steps.")
 ]
+RowsOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Rows of a step: of the widest rounds, or 1 for none."),
+]
 ReuseOption = Annotated[
     bool, typer.Option("--reuse/--no-reuse", help="Keep what prompts begin with.")
 ]
