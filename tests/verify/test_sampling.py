@@ -79,6 +79,13 @@ def test_one_fault_is_one_finding(manifest: Manifest, rule: str, path: str, mess
     assert message in fault.message
 
 
+@pytest.mark.parametrize(
+    "domain", [None, Domain(min=0), Domain(min=0, max="rows"), Domain(index_into="s")], ids=str
+)
+def test_words_are_not_counted_where_nothing_says_how_many_tokens(domain: Domain | None) -> None:
+    assert check_knobs(KNOBS, with_buffer("token", domain=domain)) == []
+
+
 def test_two_knobs_are_not_one_buffer() -> None:
     (fault,) = check_knobs(replace(KNOBS, restricted="report"), MANIFEST)
     assert (fault.rule, fault.path) == ("K-distinct", "/report")

@@ -49,16 +49,6 @@ def test_what_changes_nothing_may_be_asked_where_there_is_no_input_for_it(able):
         require_possible(lacking, Request("a", [1], 1, sampling=Sampling(1.0, top_k=5)))
 
 
-def test_what_no_engine_can_drive_is_refused(session):
-    """Where nothing takes a row of a sequence, or no step hands a token back."""
-    opened = session()
-    can = protocol(opened.verified)
-    dumb = tuple(replace(shape, emits=None) for shape in can.shapes)
-    for shapes in ((), dumb):
-        with pytest.raises(CallerError, match="hands a token back"):
-            read_abilities(opened, replace(can, shapes=shapes), None)
-
-
 def test_who_edits_nothing_needs_no_room(able):
     for sampling in (Sampling(), Sampling(1.0, top_k=5, logprobs=2)):
         require_possible(able, Request("a", [1, 2, 3], 40, sampling=sampling))
