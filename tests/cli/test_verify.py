@@ -3,6 +3,10 @@ import shutil
 
 import pytest
 
+from bedstone.cli.protocol import describe
+from bedstone.verify import verify
+from bedstone.verify.protocol import protocol
+from calls_toy import Calls, calls_manifest
 from command_line import bedstone
 from conformance_cases import ROOT, accepted_text, patched
 from large_manifest import large_manifest
@@ -211,3 +215,10 @@ def test_a_manifest_of_2500_calls_is_judged_in_full(tmp_path):
         "R-token]",
         "R-hands-back]",
     }
+
+
+def test_a_chain_of_rounds_says_that_some_of_its_tokens_are_taken():
+    calls = Calls(steps=(), rounds=(4,), chains=True)
+    *_, shape, chain = describe(protocol(verify(calls_manifest("0" * 64, calls))))
+    assert shape.endswith("hands back several, 4 a sequence, taken of them taken, captured")
+    assert chain.endswith("after chunk, step.4.4, hands back several, taken of them taken")

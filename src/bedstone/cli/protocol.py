@@ -68,4 +68,5 @@ def _emits(role: Role, count: str | None) -> str:
 
 def _chain(chain: Chain) -> str:
     after = ", ".join(chain.seeds) or "nothing"
-    return f"runs on by itself after {after}, hands back {chain.emits.buffer}"
+    taken = f", {chain.count} of them taken" if chain.count else ""
+    return f"runs on by itself after {after}, hands back {chain.emits.buffer}{taken}"
