@@ -159,19 +159,21 @@ class Checkpoint:
 
     @cached_property
     def identity(self) -> str:
-        """Hex sha256 over each file's name, size and whole header, and a sample of each tensor.
+        """Hex sha256 over each file's size and whole header, and a sample of each tensor.
 
-        Cheap (no weights are read through) and independent of place and time; the config counts,
-        its name does not. Two checkpoints of one shape differ as soon as one tensor differs in its
-        sample, the first 64 bytes: that tells fine-tunes apart, it does not prove a file intact.
+        Cheap (no weights are read through) and independent of place and time. The config counts,
+        its name does not, nor do those of files while their order is the same. Two checkpoints of
+        one shape differ as soon as one tensor differs in its sample, the first 64 bytes: that tells
+        fine-tunes apart, it does not prove a file intact.
         """
         digest = hashlib.sha256(repr(replace(self.config, name="")).encode())
+        numbers = {file.path: number for number, file in enumerate(self.weights.files)}
         for file in self.weights.files:
             header = TensorInfo("header", "f32", (), file.path, 0, file.data_start)
             digest.update(f"\n{file.size} {file.data_start}\n".encode())
             digest.update(self.raw(header).data)
         for name, info in sorted(self.tensors.items()):
-            digest.update(f"\n{name} {info.path.name}\n".encode(errors="surrogateescape"))
+            digest.update(f"\n{name} {numbers[info.path]}\n".encode())
             digest.update(self.raw(info)[:SAMPLE_BYTES].data)
         return digest.hexdigest()
 
