@@ -29,15 +29,18 @@ class Script:
         self.asked.append(await request.json())
         if self.status != 200:
             return JSONResponse({"error": {"message": "no"}}, self.status)
-        return StreamingResponse(self._events(), media_type="text/event-stream")
+        piece = {"text": "so "}
+        if request.url.path == "/v1/chat/completions":
+            piece = {"delta": {"content": "so "}}
+        return StreamingResponse(self._events(piece), media_type="text/event-stream")
 
-    async def _events(self):
+    async def _events(self, piece):
         self.live += 1
         self.most_live = max(self.most_live, self.live)
         try:
             for _ in range(self.pieces):
                 await asyncio.sleep(self.delay)
-                yield _event({"choices": [{"text": "so "}]})
+                yield _event({"choices": [piece]})
             if self.error:
                 yield _event({"error": {"message": "broken"}})
             if self.usage:
@@ -61,6 +64,7 @@ def serving(script):
         routes=[
             Route("/v1/models", script.models),
             Route("/v1/completions", script.completions, methods=["POST"]),
+            Route("/v1/chat/completions", script.completions, methods=["POST"]),
         ]
     )
     config = uvicorn.Config(app, port=0, log_level="critical", lifespan="off", ws="none")

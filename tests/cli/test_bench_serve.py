@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bedstone.bench.load import busy
 from command_line import bedstone
 from fake_server import Script, serving
 
@@ -33,6 +34,58 @@ def test_the_text_names_each_measure(tmp_path):
     for said in ("first token", "a further token", "between pieces", "whole answer", "tok/s"):
         assert said in done.out
     assert plot.read_text().startswith("<svg")
+
+
+def test_the_client_says_how_busy_it_was():
+    with serving(Script(delay=0.01)) as url:
+        done = bedstone("bench", "serve", url, *FEW, "--processes", 2, "--json")
+        told = bedstone("bench", "serve", url, *FEW)
+    client = json.loads(done.out)["servers"][0]["client"]
+    assert client["processes"] == 2
+    assert client["cpu_seconds_per_token"] == client["cpu_seconds"] / 24
+    assert 0 < client["share"] < 1
+    assert client["bound"] is ("likely what was measured" in done.err)
+    assert "client: 1 process, " in told.out
+    assert "of a core" in told.out
+
+
+def test_a_client_that_is_the_bound_is_warned_of(monkeypatch):
+    monkeypatch.setattr(busy, "MOST_SHARE", 0.0)
+    with serving(Script()) as url:
+        done = bedstone("bench", "serve", url, *FEW, "--json")
+    assert json.loads(done.out)["servers"][0]["client"]["bound"] is True
+    assert f"{url}: the client is likely what was measured" in done.err
+
+
+def test_answers_in_time_are_counted_by_themselves():
+    with serving(Script(delay=0.03)) as url:
+        for within, met in (("first=10000,whole=20000", 4), ("first=10", 0)):
+            done = bedstone("bench", "serve", url, *FEW, "--within", within, "--json")
+            assert json.loads(done.out)["servers"][0]["goodput"]["requests"] == met
+        done = bedstone("bench", "serve", url, *FEW, "--within", "first=10")
+    assert "0 of 4 requests (0.0%) met the goal, 0.00 a second" in done.out
+
+
+def test_a_chat_is_warmed_up_and_asked_a_files_prompts(tmp_path):
+    script = Script()
+    (tmp_path / "asked").write_text('{"prompt": "one"}\n{"prompt": "two"}\n')
+    with serving(script) as url:
+        more = ("--prompts", tmp_path / "asked", "--chat", "--warm-up", 3)
+        done = bedstone("bench", "serve", url, *FEW, *more, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["servers"][0]["requests"] == 4
+    said = [ask["messages"][0]["content"] for ask in script.asked]
+    assert len(said) == 7
+    assert sorted(said[3:]) == ["one", "one", "two", "two"]
+
+
+def test_a_rate_is_kept_by_more_processes():
+    script = Script(delay=0.05)
+    with serving(script) as url:
+        done = bedstone("bench", "serve", url, *FEW, "--rate", 100, "--processes", 2, "--json")
+    found = json.loads(done.out)
+    assert (found["clients"], found["servers"][0]["requests"]) == (None, 4)
+    assert script.most_live > 2
 
 
 def test_a_refused_answer_ends_it_with_1():
@@ -74,6 +127,9 @@ def test_a_key_is_read_from_its_file(tmp_path):
         (("--words", "9-1"), "`--words` is `9-1`"),
         (("--rate", "0"), "`--rate` is 0.0"),
         (("--rate", "nan"), "`--rate` is nan"),
+        (("--within", "gap=3"), "`--within` is `gap=3`"),
+        (("--prompts", "no-such-file"), "`no-such-file` cannot be read"),
+        (("--prompts", "no-such-file", "--shared", "3"), "`--shared` is of made-up words"),
         ((), "lists no models"),
     ],
 )

@@ -1,39 +1,50 @@
 """`bedstone bench serve`: servers under load, side by side."""
 
 import asyncio
+import os
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bedstone.cli.document import JsonOption, print_json
 from bedstone.cli.extras import extra
+from bedstone.cli.guard import plain
 from bedstone.cli.progress import Stages
-from bedstone.cli.table import columns
 from bedstone.cli.written import require_writable, write_file
 from bedstone.errors import CallerError
 from bedstone.spec.file import read_bounded
 
 if TYPE_CHECKING:
-    from bedstone.bench.load.answered import Answer, Quantiles, Summary
     from bedstone.bench.load.asked import Mix
-    from bedstone.bench.load.client import Server
-    from bedstone.bench.spread import Spread
+    from bedstone.bench.load.server import Server
+    from bedstone.bench.load.team import Driven, Team
 
 _MOST_KEY = 4096
-_LEAST = 1e-9
-_MEASURES = {
-    "first": "first token",
-    "each": "a further token",
-    "gap": "between pieces",
-    "whole": "whole answer",
-}
+_MOST_PROMPTS = 1 << 30
+_WARM_SEED = 1 << 32
 
 IgnoreEosOption = Annotated[
     bool, typer.Option("--ignore-eos", help="Answers as long as asked for, past the model's end.")
+]
+ChatOption = Annotated[
+    bool, typer.Option("--chat", help="Ask /v1/chat/completions, not /v1/completions.")
+]
+PromptsOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Prompts to ask: ShareGPT, or an object a line."),
+]
+WithinOption = Annotated[
+    str | None,
+    typer.Option(metavar="GOAL", help="Count answers as soon as this: first=200,each=50 (ms)."),
+]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option(min=1, max=256, metavar="N", help="Processes that the clients are in."),
 ]
 
 
@@ -54,10 +65,17 @@ def command(
     shared: Annotated[
         int, typer.Option(min=0, metavar="N", help="Words that all prompts begin with.")
     ] = 0,
+    prompts: PromptsOption = None,
     tokens: Annotated[str, typer.Option(metavar="N|N-M", help="Tokens of an answer.")] = "16-128",
     ignore_eos: IgnoreEosOption = False,
+    chat: ChatOption = False,
+    warm_up: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Requests before these, that count for nothing.")
+    ] = 0,
     rounds: Annotated[int, typer.Option(min=1, help="Times each server is loaded, in turns.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of prompts, lengths and arrivals.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of prompts, lengths and arrivals.")] = 0,
+    within: WithinOption = None,
+    processes: ProcessesOption = None,
     api_key_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The key the servers want.")
     ] = None,
@@ -70,38 +88,108 @@ def command(
 
     Several servers are loaded in turns with the same requests, of which a round has others than the
     one before. An answer that is refused, cut or faulty counts by what was wrong with it, and ends
-    the command with 1.
+    the command with 1. A warning says where the client, not the server, is likely what was timed.
     """
-    from bedstone.bench.load.answered import Summary
     from bedstone.bench.load.asked import Mix, parse_span
+    from bedstone.bench.load.goodput import parse_goal
+    from bedstone.cli.bench_serve_text import Loaded, document, lines, warnings
 
-    with extra("serve"):
-        from bedstone.bench.load.client import first_model
     if rate is not None and not 0 < rate < float("inf"):
         raise CallerError(f"`--rate` is {rate}: expected requests a second, above 0")
     if plot is not None:
         require_writable(plot)
-    key = None if api_key_file is None else _key(api_key_file)
     spans = parse_span("--words", words), parse_span("--tokens", tokens)
-    mix = Mix(requests, *spans, shared, rate, seed, ignore_eos)
-    with Stages() as stages:
-        servers = [asyncio.run(first_model(url, key)) for url in urls]
-        runs = _loaded(servers, mix, clients, rounds, stages)
-    found = [Summary.of(rounds_of) for rounds_of in runs]
+    goal = None if within is None else parse_goal("--within", within)
+    load = _Load(
+        Mix(requests, *spans, shared, rate, seed, ignore_eos),
+        _prompts(prompts, shared),
+        _team(clients, rate, processes),
+    )
+    servers = _servers(urls, None if api_key_file is None else _key(api_key_file), chat)
+    runs = load.run(servers, rounds, warm_up)
+    found = [
+        Loaded.of(server, [one.answers for one in run], [one.busy for one in run], goal)
+        for server, run in zip(servers, runs, strict=True)
+    ]
     if as_json:
-        print_json(_document(servers, mix, clients, found))
+        print_json(document(load.mix, clients, found))
     else:
-        print("\n".join(_lines(servers, found)))
+        print("\n".join(lines(found)))
+    for warning in warnings(found):
+        print(f"bedstone: {plain(warning)}", file=sys.stderr)
     if plot is not None:
         _draw(plot, urls, runs)
-    if any(summary.faults for summary in found):
+    if any(one.summary.faults for one in found):
         raise typer.Exit(1)
 
 
-def _draw(plot: Path, urls: Sequence[str], runs: "Sequence[Sequence[Sequence[Answer]]]") -> None:
+class _Load:
+    """What servers are loaded with."""
+
+    def __init__(self, mix: "Mix", prompts: Sequence[str], team: "Team") -> None:
+        self.mix = mix
+        self._prompts = prompts
+        self._team = team
+
+    def run(self, servers: Sequence["Server"], rounds: int, warm_up: int) -> "list[list[Driven]]":
+        """What each server did, round by round; the servers take turns."""
+        runs: list[list[Driven]] = [[] for _ in servers]
+        with Stages() as stages:
+            if warm_up:
+                # other prompts than any round's, or a cache would know those
+                mix = replace(
+                    self.mix, requests=warm_up, rate=None, seed=self.mix.seed + _WARM_SEED
+                )
+                for server in servers:
+                    self._drive(server, mix, f"warm-up, {server.url}", stages)
+            for turn in range(rounds):
+                mix = replace(self.mix, seed=self.mix.seed + turn)
+                for server, run in zip(servers, runs, strict=True):
+                    name = f"round {turn + 1} of {rounds}, {server.url}"
+                    run.append(self._drive(server, mix, name, stages))
+        return runs
+
+    def _drive(self, server: "Server", mix: "Mix", name: str, stages: Stages) -> "Driven":
+        from bedstone.bench.load.asked import draw_asks
+        from bedstone.bench.load.team import drive
+
+        asks = draw_asks(mix, self._prompts)
+        done = partial(stages.step, name, total=len(asks))
+        return asyncio.run(drive(server, asks, self._team, done))
+
+
+def _servers(urls: Sequence[str], key: str | None, chat: bool) -> "list[Server]":
+    """Each with the first model that it lists."""
+    from bedstone.bench.load.server import Server
+
+    with extra("serve"):
+        from bedstone.bench.load.client import first_model
+    return [Server(url, asyncio.run(first_model(url, key)), key, chat) for url in urls]
+
+
+def _team(clients: int, rate: float | None, processes: int | None) -> "Team":
+    """The clients and their processes; where requests arrive by themselves, as for many clients."""
+    from bedstone.bench.load.team import MOST_CLIENTS, Team, fitting_processes
+
+    crowd = clients if rate is None else MOST_CLIENTS
+    count = processes or fitting_processes(crowd, len(os.sched_getaffinity(0)))
+    return Team(clients if rate is None else count, count)
+
+
+def _prompts(path: Path | None, shared: int) -> tuple[str, ...]:
+    from bedstone.bench.load.prompts import parse_prompts
+
+    if path is None:
+        return ()
+    if shared:
+        raise CallerError("`--shared` is of made-up words: expected none beside `--prompts`")
+    return parse_prompts(str(path), read_bounded(path, _MOST_PROMPTS))
+
+
+def _draw(plot: Path, urls: Sequence[str], runs: "Sequence[Sequence[Driven]]") -> None:
     from bedstone.bench.load.picture import draw_waits
 
-    pooled = [[answer for run in rounds_of for answer in run] for rounds_of in runs]
+    pooled = [[answer for driven in run for answer in driven.answers] for run in runs]
     write_file(plot, draw_waits(urls, pooled))
 
 
@@ -110,72 +198,3 @@ def _key(path: Path) -> str:
     if not text.isascii() or not text.isprintable() or not text:
         raise CallerError(f"`{path}` holds no key: expected one line of printable ASCII")
     return text
-
-
-def _loaded(
-    servers: Sequence["Server"], mix: "Mix", clients: int, rounds: int, stages: Stages
-) -> "list[list[list[Answer]]]":
-    """The answers of each server, round by round; the servers take turns."""
-    from bedstone.bench.load.asked import draw_asks
-    from bedstone.bench.load.client import drive
-
-    runs: list[list[list[Answer]]] = [[] for _ in servers]
-    for turn in range(rounds):
-        asks = draw_asks(replace(mix, seed=mix.seed + turn))
-        for server, answers in zip(servers, runs, strict=True):
-            name = f"round {turn + 1} of {rounds}, {server.url}"
-            done = partial(stages.step, name, total=len(asks))
-            answers.append(asyncio.run(drive(server, asks, clients, done)))
-    return runs
-
-
-def _document(
-    servers: Sequence["Server"], mix: "Mix", clients: int, found: Sequence["Summary"]
-) -> dict[str, Any]:
-    """The JSON object of `--json`."""
-    return {
-        "mix": asdict(mix),
-        "clients": None if mix.rate is not None else clients,
-        "servers": [
-            {"url": server.url, "model": server.model, **summary.json()}
-            for server, summary in zip(servers, found, strict=True)
-        ],
-        "first_over_others": [asdict(_ratio(found[0], other)) for other in found[1:]],
-    }
-
-
-def _lines(servers: Sequence["Server"], found: Sequence["Summary"]) -> list[str]:
-    """A row a server and measure, and how the throughput of the first compares."""
-    rows = [("server", "measure", "p50", "p90", "p99", "most")]
-    rates = []
-    for server, one in zip(servers, found, strict=True):
-        for name in ("first", "each", "gap", "whole"):
-            rows.append((server.url, _MEASURES[name], *_times(getattr(one, name))))
-        rates.append(
-            f"{server.url}  {one.tokens_per_second:.1f} tok/s, {one.requests_per_second:.2f} "
-            f"requests/s; {one.tokens} tokens in {one.seconds:.1f} s"
-        )
-        rates += [f"{server.url}  {count} times: {fault}" for fault, count in one.faults.items()]
-    ratios = [
-        f"{servers[0].url} over {server.url}: {spread.median:.2f} times the tokens a second "
-        f"[{spread.least:.2f}, {spread.most:.2f}]"
-        for server, spread in zip(
-            servers[1:], (_ratio(found[0], other) for other in found[1:]), strict=True
-        )
-    ]
-    return [*columns(rows), *rates, *ratios]
-
-
-def _ratio(ours: "Summary", theirs: "Summary") -> "Spread":
-    """Our tokens a second over theirs, round by round."""
-    from bedstone.bench.spread import ratios
-
-    return ratios(
-        [1 / max(r, _LEAST) for r in ours.rates], [1 / max(r, _LEAST) for r in theirs.rates]
-    )
-
-
-def _times(found: "Quantiles | None") -> tuple[str, str, str, str]:
-    if found is None:
-        return ("", "", "", "")
-    return tuple(f"{value * 1e3:.1f} ms" for value in astuple(found))  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 """What clients ask and when, drawn from a seed before anything is sent. Pure."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,22 +66,37 @@ def parse_span(option: str, text: str) -> Span:
     return span
 
 
-def draw_asks(mix: Mix) -> tuple[Ask, ...]:
-    """The requests of a mix, by arrival; the same for a seed, whoever is asked."""
+def draw_asks(mix: Mix, prompts: Sequence[str] = ()) -> tuple[Ask, ...]:
+    """The requests of a mix, by arrival; the same for a seed, whoever is asked.
+
+    Where there are `prompts`, they are asked in an order of the seed's instead of words, each once
+    before any comes again.
+    """
     rng = np.random.default_rng(mix.seed)
     opening = [_word(rng) for _ in range(mix.shared)]
     lengths = rng.integers(mix.words.least, mix.words.most, mix.requests, endpoint=True)
     answers = rng.integers(mix.tokens.least, mix.tokens.most, mix.requests, endpoint=True)
     times = None if mix.rate is None else np.cumsum(rng.exponential(1 / mix.rate, mix.requests))
+    texts = _drawn(rng, prompts, mix.requests) if prompts else _made(rng, opening, lengths)
     return tuple(
-        Ask(
-            " ".join([*opening, *(_word(rng) for _ in range(max(1, int(words) - mix.shared)))]),
-            int(tokens),
-            None if times is None else float(times[at]),
-            mix.ignore_eos,
-        )
-        for at, (words, tokens) in enumerate(zip(lengths, answers, strict=True))
+        Ask(text, int(tokens), None if times is None else float(times[at]), mix.ignore_eos)
+        for at, (text, tokens) in enumerate(zip(texts, answers, strict=True))
     )
+
+
+def _made(rng: np.random.Generator, opening: list[str], lengths: Iterable[int]) -> list[str]:
+    """Prompts that begin with `opening`, of so many words each."""
+    return [
+        " ".join([*opening, *(_word(rng) for _ in range(max(1, int(words) - len(opening))))])
+        for words in lengths
+    ]
+
+
+def _drawn(rng: np.random.Generator, prompts: Sequence[str], count: int) -> list[str]:
+    """So many of the prompts."""
+    rounds = -(-count // len(prompts))
+    order = [at for _ in range(rounds) for at in rng.permutation(len(prompts))]
+    return [prompts[at] for at in order[:count]]
 
 
 def _word(rng: np.random.Generator) -> str:

@@ -1,147 +1,151 @@
 """Requests sent to a server over HTTP, streamed, with the time each piece came."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
-from time import perf_counter
-from typing import Any
+from collections.abc import Callable
+from time import perf_counter, process_time
+from typing import Annotated
 
-import httpx
+import h11
+import msgspec
 
 from bedstone.bench.load.answered import Answer
-from bedstone.bench.load.asked import Ask
+from bedstone.bench.load.busy import Busy
+from bedstone.bench.load.connection import Connection, ExchangeError, connect
+from bedstone.bench.load.queue import Queue, Queued
+from bedstone.bench.load.server import Place, Server, parse_place
+from bedstone.bench.load.stream import Stream
 from bedstone.errors import CallerError
 
-_PATIENCE = httpx.Timeout(600.0, connect=10.0)
+LAG_SECONDS = 0.02
+"""How often the loop's lag is taken."""
+
+_OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
-    """Where a server answers, which of its models is asked, and the key it wants."""
-
-    url: str
-    model: str
-    key: str | None = None
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What every request carries."""
-        return {} if self.key is None else {"authorization": f"Bearer {self.key}"}
+class _Model(msgspec.Struct):
+    id: str
 
 
-async def first_model(url: str, key: str | None) -> Server:
-    """The server at `url` with the first model it lists.
+class _Models(msgspec.Struct):
+    data: Annotated[list[_Model], msgspec.Meta(min_length=1)]
+
+
+async def first_model(url: str, key: str | None) -> str:
+    """The first model that the server at `url` lists.
 
     Raises `CallerError`: nothing there answers as an OpenAI server does.
     """
-    server = Server(url.rstrip("/"), "", key)
     try:
-        async with httpx.AsyncClient(timeout=_PATIENCE, headers=server.headers) as client:
-            found = await client.get(f"{server.url}/v1/models")
-            found.raise_for_status()
-            return Server(server.url, str(found.json()["data"][0]["id"]), key)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
-        told = next(iter(str(error).splitlines()), type(error).__name__)
-        raise CallerError(f"`{url}` lists no models at `/v1/models`: {told}") from error
+        return await _listed(parse_place(url), key)
+    except (ExchangeError, msgspec.MsgspecError) as error:
+        raise CallerError(f"`{url}` lists no models at `/v1/models`: {error}") from error
 
 
-async def drive(
-    server: Server, asks: Sequence[Ask], clients: int, done: Callable[[int], None]
-) -> list[Answer]:
-    """Send every request, each when it is due or as soon as one of `clients` is free; the answers.
+async def _listed(place: Place, key: str | None) -> str:
+    """The name of the first model.
 
-    `done` is told how many have ended.
+    Raises `ExchangeError` or `MsgspecError`: there is no list of any.
     """
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=clients)
-    answers: list[Answer] = []
-    async with httpx.AsyncClient(
-        timeout=_PATIENCE, limits=limits, headers=server.headers
-    ) as client:
-        begun = perf_counter()
-        queue = iter(enumerate(asks))
-
-        async def one(index: int, ask: Ask) -> None:
-            answers.append(await _answer(client, server, index, ask))
-            done(len(answers))
-
-        async def worker() -> None:
-            for index, ask in queue:
-                await one(index, ask)
-
-        async def arriving(index: int, ask: Ask) -> None:
-            await asyncio.sleep(begun + (ask.at or 0.0) - perf_counter())
-            await one(index, ask)
-
-        if any(ask.at is not None for ask in asks):
-            await asyncio.gather(*(arriving(*each) for each in queue))
-        else:
-            await asyncio.gather(*(worker() for _ in range(clients)))
-    return sorted(answers, key=lambda answer: answer.ask)
-
-
-async def _answer(client: httpx.AsyncClient, server: Server, index: int, ask: Ask) -> Answer:
-    """Send one request and read its answer to the end; whatever goes wrong is its fault."""
-    body: dict[str, Any] = {
-        "model": server.model,
-        "prompt": ask.prompt,
-        "max_tokens": ask.max_tokens,
-        "temperature": 0,
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    if ask.ignore_eos:
-        body["ignore_eos"] = True
-    sent = perf_counter()
-    pieces: list[float] = []
-    usage: dict[str, Any] = {}
-    fault: str | None = None
+    body = bytearray()
+    get = h11.Request(method="GET", target=f"{place.path}/v1/models", headers=_head(place, key))
+    connection = await connect(place)
     try:
-        async with client.stream("POST", f"{server.url}/v1/completions", json=body) as reply:
-            if reply.status_code != httpx.codes.OK:
-                fault = f"status {reply.status_code}"
-            else:
-                fault = await _read(_events(reply), pieces, usage)
-    except httpx.HTTPError as error:
-        fault = type(error).__name__
-    details = usage.get("prompt_tokens_details") or {}
-    return Answer(
-        ask=index,
-        sent=sent,
-        pieces=tuple(pieces),
-        ended=perf_counter(),
-        tokens=usage.get("completion_tokens", len(pieces)),
-        prompt_tokens=usage.get("prompt_tokens"),
-        cached_tokens=details.get("cached_tokens"),
-        fault=fault,
-    )
+        status = await connection.exchange(get, b"", lambda data, _now: body.extend(data))
+    finally:
+        connection.close()
+    if status != _OK:
+        raise ExchangeError(f"status {status}")
+    return msgspec.json.decode(bytes(body), type=_Models).data[0].id
 
 
-async def _events(reply: httpx.Response) -> AsyncIterator[str]:
-    """The data of each server-sent event."""
-    async for line in reply.aiter_lines():
-        if line.startswith("data:"):
-            yield line[5:].strip()
+class Load:
+    """Clients of a server, in one process."""
 
+    def __init__(self, server: Server, queue: Queue, done: Callable[[int], None]) -> None:
+        """`done` is told how many requests have ended."""
+        self._place = parse_place(server.url)
+        self._target = f"{self._place.path}{server.path}"
+        self._headers = _head(self._place, server.key)
+        self._queue = queue
+        self._done = done
+        self._free: list[Connection] = []
+        self._answers: list[Answer] = []
 
-async def _read(
-    events: AsyncIterator[str], pieces: list[float], usage: dict[str, Any]
-) -> str | None:
-    """Note when each piece of text came, and what the server counted; what was wrong, if anything.
+    async def run(self, clients: int, begin: float) -> tuple[list[Answer], Busy]:
+        """Send what is queued from `begin` on, each when it is due or one of `clients` is free.
 
-    A stream that just ends, without the closing event, is cut.
-    """
-    async for data in events:
-        if data == "[DONE]":
-            return None
-        now = perf_counter()
+        Returns:
+            The answers as they ended, and how busy this process was with them.
+        """
+        await asyncio.sleep(begin - perf_counter())
+        lags: list[float] = []
+        lagging = asyncio.ensure_future(_lag(lags))
+        began, spent = perf_counter(), process_time()
         try:
-            event = json.loads(data)
-        except ValueError:
-            return "no JSON in an event"
-        if not isinstance(event, dict) or "error" in event:
-            return "an error in the stream"
-        if any(choice.get("text") for choice in event.get("choices") or ()):
-            pieces.append(now)
-        usage.update(event.get("usage") or {})
-    return "a stream cut short"
+            async with asyncio.TaskGroup() as group:
+                for _ in range(clients):
+                    group.create_task(self._client(begin, group))
+        finally:
+            lagging.cancel()
+            for connection in self._free:
+                connection.close()
+        busy = Busy(process_time() - spent, perf_counter() - began, tuple(lags))
+        return self._answers, busy
+
+    async def _client(self, begin: float, group: asyncio.TaskGroup) -> None:
+        """Ask and wait; nobody waits for the answer to what has a time of its own."""
+        while (queued := self._queue.next()) is not None:
+            if queued.at is None:
+                await self._one(queued)
+            else:
+                await asyncio.sleep(begin + queued.at - perf_counter())
+                group.create_task(self._one(queued))
+
+    async def _one(self, queued: Queued) -> None:
+        """Send one request and read its answer to the end; whatever goes wrong is its fault."""
+        head = [*self._headers, ("content-type", "application/json")]
+        head.append(("content-length", str(len(queued.body))))
+        request = h11.Request(method="POST", target=self._target, headers=head)
+        stream, sent = Stream(), perf_counter()
+        try:
+            connection = await self._connection()
+            status = await connection.exchange(request, queued.body, stream.take)
+            self._free.append(connection)
+            fault = stream.fault if status == _OK else f"status {status}"
+        except ExchangeError as error:
+            fault = str(error)
+        usage, made = stream.usage, len(stream.pieces)
+        self._answers.append(
+            Answer(
+                ask=queued.ask,
+                sent=sent,
+                pieces=tuple(stream.pieces),
+                ended=perf_counter(),
+                tokens=made if usage.completion_tokens is None else usage.completion_tokens,
+                prompt_tokens=usage.prompt_tokens,
+                cached_tokens=usage.cached_tokens,
+                fault=fault,
+            )
+        )
+        self._done(len(self._answers))
+
+    async def _connection(self) -> Connection:
+        """One that is free, or a new one."""
+        while self._free:
+            if (connection := self._free.pop()).alive:
+                return connection
+        return await connect(self._place)
+
+
+async def _lag(lags: list[float]) -> None:
+    """Note how late the loop comes to what is due."""
+    while True:
+        due = perf_counter() + LAG_SECONDS
+        await asyncio.sleep(LAG_SECONDS)
+        lags.append(perf_counter() - due)
+
+
+def _head(place: Place, key: str | None) -> list[tuple[str, str]]:
+    """What every request carries."""
+    bearer = [] if key is None else [("authorization", f"Bearer {key}")]
+    return [("host", place.host), ("accept", "*/*"), ("user-agent", "bedstone"), *bearer]
