@@ -136,7 +136,7 @@ class _Load:
         runs: list[list[Driven]] = [[] for _ in servers]
         with Stages() as stages:
             if warm_up:
-                # other prompts than any round's, or a cache would know those
+                # other words than any round's, or a cache would know those
                 mix = replace(
                     self.mix, requests=warm_up, rate=None, seed=self.mix.seed + _WARM_SEED
                 )

@@ -72,10 +72,9 @@ class Load:
         self._answers: list[Answer] = []
 
     async def run(self, clients: int, begin: float) -> tuple[list[Answer], Busy]:
-        """Send what is queued from `begin` on, each when it is due or one of `clients` is free.
+        """The answers as they ended, and how busy this process was with them.
 
-        Returns:
-            The answers as they ended, and how busy this process was with them.
+        What is queued is sent from `begin` on, each when it is due or one of `clients` is free.
         """
         await asyncio.sleep(begin - perf_counter())
         lags: list[float] = []

@@ -4,6 +4,7 @@ import asyncio
 import os
 import ssl
 from collections.abc import Callable
+from functools import cache
 from time import perf_counter
 from typing import cast
 
@@ -29,7 +30,7 @@ async def connect(place: Place) -> "Connection":
     Raises `ExchangeError`: nobody answers there.
     """
     loop = asyncio.get_running_loop()
-    tls = ssl.create_default_context() if place.tls else None
+    tls = _trusting() if place.tls else None
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             made = await loop.create_connection(Connection, place.name, place.port, ssl=tls)
@@ -38,6 +39,12 @@ async def connect(place: Place) -> "Connection":
     except (OSError, UnicodeError) as error:
         raise ExchangeError(f"no connection: {_told(error)}") from error
     return made[1]
+
+
+@cache
+def _trusting() -> ssl.SSLContext:
+    """TLS with whom the system trusts: reading all of those takes a while."""
+    return ssl.create_default_context()
 
 
 def _told(error: OSError | UnicodeError) -> str:
