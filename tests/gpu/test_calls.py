@@ -65,6 +65,10 @@ def test_requests_are_answered_as_each_alone_and_what_was_computed_is_found_agai
             assert served.tokens[f"{turn}.{index}"] == follows(prompt, 25, folded=folded)
         assert served.tokens[f"{turn}.stop"] == whole[: whole.index(whole[9 + turn])]
         assert "set `error` to 1" in served.ends[f"{turn}.broken"].message
-    assert served.ends["2.3"].cached > 0
+    for again in ("once", "again"):
+        served.submit(again, PROMPTS[3], 25)
+        served.finish()
+        assert served.tokens[again] == follows(PROMPTS[3], 25, folded=folded)
+    assert served.ends["again"].cached > 0
     assert served.core.stats().pages_held == 0
     assert bool(served.core.stats().rounds) == bool(SHAPES[name].rounds)
