@@ -46,6 +46,23 @@ ProcessesOption = Annotated[
     int | None,
     typer.Option(min=1, max=256, metavar="N", help="Processes that the clients are in."),
 ]
+RateOption = Annotated[
+    float | None,
+    typer.Option(metavar="R", help="Requests a second instead, at times of a Poisson process."),
+]
+WarmUpOption = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Requests before these, that count for nothing.")
+]
+KeyOption = Annotated[Path | None, typer.Option(metavar="FILE", help="The key the servers want.")]
+PlotOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Draw how long requests waited, SVG.")
+]
+SharedOption = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Words that all prompts begin with.")
+]
+ClientsOption = Annotated[
+    int, typer.Option(min=1, help="Clients; each asks again when it has its answer.")
+]
 
 
 def command(
@@ -53,35 +70,22 @@ def command(
         list[str],
         typer.Argument(metavar="URL…", help="Servers, as http://127.0.0.1:8000; one at a time."),
     ],
-    clients: Annotated[
-        int, typer.Option(min=1, help="Clients; each asks again when it has its answer.")
-    ] = 8,
-    rate: Annotated[
-        float | None,
-        typer.Option(metavar="R", help="Requests a second instead, at times of a Poisson process."),
-    ] = None,
+    clients: ClientsOption = 8,
+    rate: RateOption = None,
     requests: Annotated[int, typer.Option(min=1, help="Requests in all, to each server.")] = 100,
     words: Annotated[str, typer.Option(metavar="N|N-M", help="Words of a prompt.")] = "32-256",
-    shared: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Words that all prompts begin with.")
-    ] = 0,
+    shared: SharedOption = 0,
     prompts: PromptsOption = None,
     tokens: Annotated[str, typer.Option(metavar="N|N-M", help="Tokens of an answer.")] = "16-128",
     ignore_eos: IgnoreEosOption = False,
     chat: ChatOption = False,
-    warm_up: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Requests before these, that count for nothing.")
-    ] = 0,
+    warm_up: WarmUpOption = 0,
     rounds: Annotated[int, typer.Option(min=1, help="Times each server is loaded, in turns.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Of prompts, lengths and arrivals.")] = 0,
     within: WithinOption = None,
     processes: ProcessesOption = None,
-    api_key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The key the servers want.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw how long requests waited, SVG.")
-    ] = None,
+    api_key_file: KeyOption = None,
+    plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Load servers that speak the OpenAI API: time to first token, a further token, throughput.
