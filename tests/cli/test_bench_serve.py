@@ -31,7 +31,14 @@ def test_the_text_names_each_measure(tmp_path):
     with serving(Script()) as url:
         done = bedstone("bench", "serve", url, *FEW, "--plot", plot)
     assert done.code == 0, done.err
-    for said in ("first token", "a further token", "between pieces", "whole answer", "tok/s"):
+    for said in (
+        "first token",
+        "a further token",
+        "between pieces",
+        "whole answer",
+        "tok/s",
+        "client: 1 process",
+    ):
         assert said in done.out
     assert plot.read_text().startswith("<svg")
 
@@ -39,14 +46,11 @@ def test_the_text_names_each_measure(tmp_path):
 def test_the_client_says_how_busy_it_was():
     with serving(Script(delay=0.01)) as url:
         done = bedstone("bench", "serve", url, *FEW, "--processes", 2, "--json")
-        told = bedstone("bench", "serve", url, *FEW)
     client = json.loads(done.out)["servers"][0]["client"]
     assert client["processes"] == 2
     assert client["cpu_seconds_per_token"] == client["cpu_seconds"] / 24
     assert 0 < client["share"] < 1
     assert client["bound"] is ("likely what was measured" in done.err)
-    assert "client: 1 process, " in told.out
-    assert "of a core" in told.out
 
 
 def test_a_client_that_is_the_bound_is_warned_of(monkeypatch):
@@ -59,10 +63,11 @@ def test_a_client_that_is_the_bound_is_warned_of(monkeypatch):
 
 def test_answers_in_time_are_counted_by_themselves():
     with serving(Script(delay=0.03)) as url:
-        for within, met in (("first=10000,whole=20000", 4), ("first=10", 0)):
-            done = bedstone("bench", "serve", url, *FEW, "--within", within, "--json")
-            assert json.loads(done.out)["servers"][0]["goodput"]["requests"] == met
+        soon = bedstone(
+            "bench", "serve", url, *FEW, "--within", "first=10000,whole=20000", "--json"
+        )
         done = bedstone("bench", "serve", url, *FEW, "--within", "first=10")
+    assert json.loads(soon.out)["servers"][0]["goodput"]["requests"] == 4
     assert "0 of 4 requests (0.0%) met the goal, 0.00 a second" in done.out
 
 

@@ -66,8 +66,8 @@ def test_a_process_that_dies_is_told_and_leaves_no_other():
         for pid in children()[:1]:
             os.kill(pid, signal.SIGKILL)
 
-    with serving(Script(pieces=50, delay=0.02)) as url:
-        asks = draw_asks(mix(50))
+    with serving(Script(pieces=20, delay=0.02)) as url:
+        asks = draw_asks(mix(20))
         script = drive(Server(url, "m"), asks, Team(4, 2), kill)
         with pytest.raises(BedstoneError, match=r"client process \d ended with code -9 before"):
             asyncio.run(script)
