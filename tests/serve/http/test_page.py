@@ -53,7 +53,7 @@ def page(driver):
 
 
 def until(driver, condition):
-    return WebDriverWait(driver, 10).until(lambda _: condition())
+    return WebDriverWait(driver, 30).until(lambda _: condition())
 
 
 def text(driver, selector):
@@ -103,6 +103,19 @@ def test_it_draws_what_runs_and_stops_it(page):
     assert driver.find_element(By.ID, "send").is_enabled()
     driver.find_element(By.ID, "clear").click()
     assert driver.find_elements(By.CSS_SELECTOR, "#log li") == []
+
+
+def test_an_answer_that_comes_faster_than_it_is_drawn_can_be_stopped(page):
+    def endless(_request):
+        while True:
+            yield from range(60)
+
+    driver = page(letters(["ab "] * 60), endless, step=0.0001)
+    ask(driver, "Go on")
+    until(driver, lambda: len(text(driver, "#log li.assistant")) > 3000)
+    driver.find_element(By.ID, "stop").click()
+    until(driver, lambda: driver.find_element(By.ID, "send").is_enabled())
+    until(driver, lambda: text(driver, "#running") == "0")
 
 
 def test_it_asks_for_a_key_and_shows_what_was_refused(page):

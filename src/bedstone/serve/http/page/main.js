@@ -23,20 +23,28 @@ function setState(text, bad = false) {
   at("state").classList.toggle("bad", bad);
 }
 
-/* Adds deltas to an item: thoughts before what is said. */
+/* Shows deltas in an item, thoughts before what is said. Once a frame: however fast an answer comes
+   and however slow the machine is, the page still hears a click. */
 function writer(item) {
-  const thought = document.createElement("span");
-  thought.className = "thought";
-  const said = document.createElement("span");
-  item.append(thought, said);
-  return (delta) => {
+  const spans = { thought: document.createElement("span"), said: document.createElement("span") };
+  const texts = { thought: "", said: "" };
+  spans.thought.className = "thought";
+  item.append(spans.thought, spans.said);
+  let frame = 0;
+  function show() {
+    cancelAnimationFrame(frame);
+    frame = 0;
     const log = at("log");
     const follow = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-    thought.textContent += delta.reasoning_content ?? "";
-    said.textContent += delta.content ?? "";
+    for (const [name, span] of Object.entries(spans)) span.textContent = texts[name];
     if (follow) log.scrollTop = log.scrollHeight;
-    return said.textContent;
-  };
+  }
+  function take(delta) {
+    texts.thought += delta.reasoning_content ?? "";
+    texts.said += delta.content ?? "";
+    frame ||= requestAnimationFrame(show);
+  }
+  return { texts, take, show };
 }
 
 function asked() {
@@ -50,16 +58,15 @@ async function send(text) {
   say("user", text);
   turns.push({ role: "user", content: text });
   const item = say("assistant", "");
-  const write = writer(item);
+  const { texts, take, show } = writer(item);
   going = new AbortController();
   at("send").disabled = true;
   at("stop").disabled = false;
-  let said = "";
   let first = 0;
   try {
     const usage = await chat(asked(), going.signal, (delta) => {
       first ||= performance.now();
-      said = write(delta);
+      take(delta);
     });
     const seconds = (performance.now() - first) / 1000;
     if (usage && usage.completion_tokens > 1) {
@@ -68,14 +75,15 @@ async function send(text) {
   } catch (error) {
     if (error.name !== "AbortError") {
       item.classList.add("fault");
-      item.append(`${said ? "\n" : ""}${error.message}`);
+      item.append(`${texts.said ? "\n" : ""}${error.message}`);
     }
   } finally {
+    show();
     going = null;
     at("send").disabled = false;
     at("stop").disabled = true;
   }
-  if (said) turns.push({ role: "assistant", content: said });
+  if (texts.said) turns.push({ role: "assistant", content: texts.said });
   else turns.pop();
 }
 
