@@ -1,7 +1,9 @@
 """What all tests share: interrupts, generated cases, and where what they compile is kept."""
 
+import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first: no worker is left alone with a long one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.fixture(autouse=True)
+def _loggers() -> Iterator[None]:
+    """A server that runs in a test's own process says where its log goes: for that test alone."""
+    named = [logging.getLogger(f"bedstone.serve{name}") for name in ("", ".rates", ".requests")]
+    before = [(each.handlers, each.propagate, each.level) for each in named]
+    yield
+    for each, (each.handlers, each.propagate, level) in zip(named, before, strict=True):
+        each.setLevel(level)
 
 
 @pytest.fixture(scope="session")

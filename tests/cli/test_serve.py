@@ -94,16 +94,6 @@ def test_an_origin_is_spelled_as_browsers_do():
             read_origins([wrong])
 
 
-@pytest.fixture
-def loggers():
-    """The server's loggers, as they were before."""
-    named = [logging.getLogger(f"bedstone.serve{name}") for name in ("", ".rates", ".requests")]
-    before = [(each.handlers, each.propagate, each.level) for each in named]
-    yield named
-    for each, (each.handlers, each.propagate, level) in zip(named, before, strict=True):
-        each.setLevel(level)
-
-
 @pytest.mark.parametrize(
     ("log", "heard"),
     [
@@ -112,9 +102,10 @@ def loggers():
         (Log.requests, ["error", "rates", "requests"]),
     ],
 )
-def test_the_log_says_what_it_is_told_to(capsys, loggers, log, heard):
+def test_the_log_says_what_it_is_told_to(capsys, log, heard):
     write_log(HEARD[log])
-    errors, rates, requests = loggers
+    names = ("bedstone.serve", "bedstone.serve.rates", "bedstone.serve.requests")
+    errors, rates, requests = map(logging.getLogger, names)
     errors.error("error")
     rates.info("rates")
     requests.info("requests")
