@@ -2,8 +2,8 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 
+from bedstone.serve.link.crossing import Crossing
 from bedstone.serve.requests import Event, Finished
 
 
@@ -43,24 +43,11 @@ class Box:
         return events
 
 
-class Bridge:
+class Bridge(Crossing):
     """Hands each event to the box of its request; all of a step cross the threads at once."""
 
     def __init__(self) -> None:
         self._boxes: dict[str, Box] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand events out on this loop."""
-        self._loop = loop
-
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Take a step's events, on the engine's thread."""
-        if self._loop is None:
-            return
-        # a loop that has closed has nobody left to tell
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self.hand_out, events)
 
     def expect(self, request: str, box: Box) -> None:
         """Put a request's events into a box from now on."""

@@ -5,11 +5,11 @@ import logging
 import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from bedstone.errors import BedstoneError, DeviceError
 from bedstone.serve.link.channel import Channel
+from bedstone.serve.link.crossing import Crossing
 from bedstone.serve.link.link import Sight
 from bedstone.serve.link.local import LocalLink
 from bedstone.serve.link.messages import (
@@ -36,7 +36,7 @@ MOST_WAITING = 64 << 20
 LOG = logging.getLogger("bedstone.serve")
 
 
-class Hub:
+class Hub(Crossing):
     """The fronts of a server and their requests.
 
     `deliver` is the engine's; all else happens on the loop it is bound to.
@@ -46,19 +46,7 @@ class Hub:
         self.desks: set[Desk] = set()
         self.asked_by: dict[str, Desk] = {}
         self.state = State()
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._gone: Samples = {}
-
-    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Hand events out on this loop."""
-        self._loop = loop
-
-    def deliver(self, events: Sequence[Event]) -> None:
-        """Take a step's events, on the engine's thread."""
-        if self._loop is not None:
-            # a loop that has closed has nobody left to tell
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._hand_out, events)
 
     def become(self, state: State) -> None:
         """Tell every front how the server is."""
@@ -81,7 +69,8 @@ class Hub:
         self.desks.discard(desk)
         self._gone = added([self._gone, desk.samples])
 
-    def _hand_out(self, events: Sequence[Event]) -> None:
+    def hand_out(self, events: Sequence[Event]) -> None:
+        """Tell each front what is its requests', on the loop."""
         lots: defaultdict[Desk, list[Event]] = defaultdict(list)
         asked_by = self.asked_by
         for event in events:
