@@ -29,8 +29,8 @@ class LoadedProgram:
         self._repeats = program.repeats
         self._captures: dict[tuple[int, ...], Capture] = {}
         self._seen: dict[tuple[int, ...], int] = {}
-        self._passing: tuple[tuple[int, ...], Capture] | None = None
-        self._spare: Capture | None = None
+        self._passing: Capture | None = None
+        self._passing_key: tuple[int, ...] | None = None
 
     def capture(self, given: Mapping[str, int]) -> Capture:
         """The launch list for the vars `given`; those it does not read are ignored.
@@ -67,13 +67,13 @@ class LoadedProgram:
 
     def _passed(self, key: tuple[int, ...]) -> Capture:
         """The capture of whatever is asked for now."""
-        if self._passing is None or self._passing[0] != key:
-            self._passing = None
-            if self._spare is None:
-                self._spare = Capture(self._image)
-            self._spare.bind(dict(zip(self.reads, key, strict=True)))
-            self._passing = key, self._spare
-        return self._passing[1]
+        if self._passing is None:
+            self._passing = Capture(self._image)
+        if self._passing_key != key:
+            self._passing_key = None
+            self._passing.bind(dict(zip(self.reads, key, strict=True)))
+            self._passing_key = key
+        return self._passing
 
     def _oldest(self) -> Capture:
         return self._captures.pop(next(iter(self._captures)))
