@@ -110,11 +110,12 @@ class Exchange:
     def _plan(self, need: Need) -> Remap | None:
         """The lowest absent of what is short come for the highest free of what is not."""
         possible = all(self._bring(kind, need[kind]) for kind in range(2))
-        leaving = [self._leaving(kind) for kind in range(2)]
-        for kind in range(2) if possible else ():
-            self._send(kind, need[kind], leaving[kind])
-        for kind in range(2) if possible else ():
-            self._close_up(kind, leaving[kind])
+        if possible:
+            leaving = [self._leaving(kind) for kind in range(2)]
+            for kind in range(2):
+                self._send(kind, need[kind], leaving[kind])
+            for kind in range(2):
+                self._close_up(kind, leaving[kind])
         if not (possible and self._chunks.enough):
             self._undo()
             return None
