@@ -90,9 +90,9 @@ def command(
 ) -> None:
     """Load servers that speak the OpenAI API: time to first token, a further token, throughput.
 
-    Several servers are loaded in turns with the same requests, of which a round has others than the
-    one before. An answer that is refused, cut or faulty counts by what was wrong with it, and ends
-    the command with 1. A warning says where the client, not the server, is likely what was timed.
+    Servers take turns with the same requests, new ones each round. Answers that
+    are refused, cut or faulty are counted by why, and end the command with 1. A
+    warning says where the client, not the server, is likely what was timed.
     """
     from bedstone.bench.load.asked import Mix, parse_span
     from bedstone.bench.load.goodput import parse_goal
